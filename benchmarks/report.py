@@ -47,7 +47,7 @@ def _grid(
 
 
 def _measured(result: Result, name: str, value: Callable[[Result, str], float]) -> bool:
-    """Whether a contestant has a value at any of the works; one that refused all of them keeps its column."""
+    """Tells whether a contestant has a value at any of the works; one that refused all of them keeps its column."""
     rows = [(work, name in figures.ran(work)) for work in result["works"].values() if name in work["contestants"]]
     return any(not ran or not math.isnan(value(work, name)) for work, ran in rows)
 

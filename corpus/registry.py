@@ -102,7 +102,7 @@ def use_real_weights() -> None:
 
 
 def is_key(leaf: Any) -> bool:
-    """Whether an array, or the shape of one, is of keys of random numbers, which NumPy has not."""
+    """Tells whether an array, or the shape of one, is of keys of random numbers, which NumPy has not."""
     import jax
 
     return bool(jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key))

@@ -130,7 +130,7 @@ def clean_environment(first: Path) -> dict[str, str]:
 
 
 def has_cuda(folder: Path) -> bool:
-    """Whether a folder of programs has those of a CUDA toolkit."""
+    """Tells whether a folder of programs has those of a CUDA toolkit."""
     return any((folder / name).exists() for name in ("nvcc", "ptxas"))
 
 

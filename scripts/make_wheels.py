@@ -93,7 +93,7 @@ def found_pythons() -> list[str]:
 
 
 def runs(python: str, version: str) -> bool:
-    """Whether an interpreter is there, of the version, and can make environments."""
+    """Tells whether an interpreter is there, of the version, and can make environments."""
     script = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
     done = subprocess.run([python, "-c", script], capture_output=True, text=True, check=False)  # noqa: S603
     return done.stdout.strip() == version

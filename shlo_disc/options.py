@@ -48,7 +48,7 @@ def cuda_architecture(target: str) -> str | None:
 
 
 def runs_on(architecture: str, capability: Capability) -> bool:
-    """Whether a GPU runs code for an architecture: "sm_90" is for its generation and later ones, "sm_90a" for it alone.
+    """Tells whether a GPU runs code for an architecture: "sm_90" is for its generation and later, "sm_90a" for it alone.
 
     Raises ValueError for what is no architecture's name.
     """
@@ -329,17 +329,17 @@ class Options:
 
     @property
     def is_strict(self) -> bool:
-        """Whether internal errors of patterns raise."""
+        """Tells whether internal errors of patterns raise."""
         return os.environ.get(STRICT_VARIABLE, "") == "1" if self.strict is None else self.strict
 
     @property
     def has_guard_pages(self) -> bool:
-        """Whether buffers end at an inaccessible page."""
+        """Tells whether buffers end at an inaccessible page."""
         return os.environ.get(GUARD_PAGES_VARIABLE, "") == "1" if self.guard_pages is None else self.guard_pages
 
     @property
     def has_progress(self) -> bool:
-        """Whether a long compile shows its progress."""
+        """Tells whether a long compile shows its progress."""
         return os.environ.get(PROGRESS_VARIABLE, "") != "0" if self.progress is None else self.progress
 
     @property

@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def ptxas_available() -> bool:
-    """Whether ptxas is on the PATH, under CUDA_HOME or CUDA_PATH, or comes from the package nvidia-cuda-nvcc."""
+    """Tells whether ptxas is on the PATH, under CUDA_HOME or CUDA_PATH, or comes from the package nvidia-cuda-nvcc."""
     homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
     if shutil.which("ptxas") or any((Path(home) / "bin" / "ptxas").exists() for home in homes):
         return True
@@ -77,7 +77,7 @@ WHOLE = ("::test_fixed_defect[", "::test_lengths_around_a_block[")
 
 
 def _is_left_for_later(item: pytest.Item) -> bool:
-    """Whether a row of a large table is not in its sample, which depends on the row's name alone."""
+    """Tells whether a row of a large table is not in its sample, which depends on the row's name alone."""
     if any(name in item.nodeid for name in WHOLE):
         return False
     every = next((n for start, n in THINNED.items() if item.nodeid.startswith(start)), 1)

@@ -35,7 +35,7 @@ def wrong_lines(checks: Sequence[Result]) -> list[str]:
 
 
 def is_skipped(row: Result) -> bool:
-    """Whether a program was not run because ml_dtypes is not installed here."""
+    """Tells whether a program was not run because ml_dtypes is not installed here."""
     return "ml_dtypes" in row.get("refused", "")
 
 

@@ -48,7 +48,7 @@ class Worker:
         return {"facts": self._contestant.facts()}
 
     def check(self, program: str) -> Answer:
-        """Whether the calls of a program give what was recorded."""
+        """Tells whether the calls of a program give what was recorded."""
         from benchmarks.gpu.replay import check
 
         return check(self._bundle, self._bundle.program(program), self._contestant)

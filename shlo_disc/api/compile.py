@@ -120,7 +120,7 @@ def _compile(
 
 
 def _is_exported_by_torch(program: Any) -> bool:
-    """Whether a program is a `torch.export.ExportedProgram`; where nobody has imported PyTorch, nothing is one."""
+    """Tells whether a program is a `torch.export.ExportedProgram`; without PyTorch imported, nothing is."""
     export = sys.modules.get("torch.export")
     return export is not None and isinstance(program, export.ExportedProgram)
 

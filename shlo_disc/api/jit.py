@@ -92,7 +92,7 @@ class _Parameters:
         )
 
     def has_number(self, number: int) -> bool:
-        """Whether there is an argument at a position."""
+        """Tells whether there is an argument at a position."""
         return number >= 0 and (self.takes_numbers or number < len(self.positional))
 
 

@@ -59,7 +59,7 @@ def _compile_read(
 
 
 def _keeps(read: Program) -> bool:
-    """Whether a program calls what no other process has."""
+    """Tells whether a program calls what no other process has."""
     return isinstance(read, JaxProgram) and bool(read.keeps)
 
 

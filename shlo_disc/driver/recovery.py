@@ -86,12 +86,12 @@ class Attempts:
         return Outcome(compilation, None)
 
     def fails(self, choice: Choice) -> bool:
-        """Whether a compile with these decisions ends with an internal error."""
+        """Tells whether a compile with these decisions ends with an internal error."""
         return self.compile(choice).error is not None
 
 
 def is_internal(error: BaseException) -> bool:
-    """Whether an error is a defect of the compiler, not of a program, an option or a machine."""
+    """Tells whether an error is a defect of the compiler, not of a program, an option or a machine."""
     if isinstance(error, DiscError):
         return isinstance(error, CompilerError)
     return isinstance(error, Exception) and not isinstance(error, OSError | MemoryError)

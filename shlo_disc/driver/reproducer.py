@@ -154,7 +154,7 @@ def _write_program(read: Any, directory: Path) -> Path:
 
 
 def _is_read_otherwise(read: Any) -> bool:
-    """Whether the command line takes a program's file for another: one of ours, of tokens, of several devices."""
+    """Tells whether the command line takes a program's file for another: one of ours, of tokens, of several devices."""
     return isinstance(read, TextProgram) and (read.is_own or read.has_tokens or read.participants != 1)
 
 

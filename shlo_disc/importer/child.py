@@ -43,7 +43,7 @@ class ChildEnded(Exception):
 
     @property
     def wants_memory(self) -> bool:
-        """Whether it said that it got no memory."""
+        """Tells whether it said that it got no memory."""
         return any(words in self.said for words in OUT_OF_MEMORY)
 
 

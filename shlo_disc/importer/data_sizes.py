@@ -42,7 +42,7 @@ def open_data_sizes(function: ir.OpView, hidden: Mapping[int, str]) -> None:
 
 
 def is_target(op: ir.OpView, target: str) -> bool:
-    """Whether an op is a custom call of `target`."""
+    """Tells whether an op is a custom call of `target`."""
     if op.operation.name != "stablehlo.custom_call":
         return False
     return ir.StringAttr(op.attributes["call_target_name"]).value == target

@@ -107,7 +107,7 @@ def _parameter_problem(op: ir.OpView, function: LapackFunction) -> str | None:
 
 
 def _are_column_major(op: ir.OpView, attribute: str, tensors: Sequence[LapackTensor], rank: int) -> bool:
-    """Whether matrices have the layout of Fortran, and all the rest is row-major."""
+    """Tells whether matrices have the layout of Fortran, and all the rest is row-major."""
     if attribute not in op.attributes:
         return False
     layouts = [list(ir.DenseIntElementsAttr(a)) for a in ir.ArrayAttr(op.attributes[attribute])]

@@ -66,7 +66,7 @@ def _refuse_artifact(program: TextProgram) -> None:
 
 
 def _is_serialized_export(data: bytes) -> bool:
-    """Whether bytes are what `Exported.serialize` writes: a FlatBuffer whose first field is a version number."""
+    """Tells whether bytes are what `Exported.serialize` writes: a FlatBuffer whose first field is a version number."""
 
     def number(position: int, size: int) -> int:
         return int.from_bytes(data[position : position + size], "little", signed=size == 4)

@@ -98,7 +98,7 @@ def participants(op: ir.OpView) -> int:
 
 
 def _has_group(op: ir.OpView) -> bool:
-    """Whether the participant is in a group, or every one is. A permutation or broadcast gives others zeros."""
+    """Tells whether the participant is in a group, or every one is. A permutation or broadcast gives others zeros."""
     return any(stated_groups(op)) or "source_target_pairs" not in op.attributes
 
 

@@ -55,7 +55,7 @@ class Unknowns(SizeRelations):
         self._fixed.add(self.root(size))
 
     def is_fixed(self, size: Size) -> bool:
-        """Whether the size is a number: fixed, or of a class that no argument and no computation determines."""
+        """Tells whether the size is a number: fixed, or of a class that no argument and no computation determines."""
         return extent(size) <= 1 or self.root(size) in self._fixed or self.root(size) not in self._determined
 
     def settle(self) -> None:

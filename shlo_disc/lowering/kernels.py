@@ -141,7 +141,7 @@ _MOVES = frozenset(
 
 
 def _is_renamable(fusion: func.FuncOp) -> bool:
-    """Whether the kernel is the same for any sizes of which the same is known, one by one."""
+    """Tells whether the kernel is the same for any sizes of which the same is known, one by one."""
     if fusion_of(fusion).collapsed:
         return True
     if kind_of(fusion) not in ("concatenate", "loop"):

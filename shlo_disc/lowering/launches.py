@@ -132,7 +132,7 @@ _COMMANDS = {
 
 
 def is_command(op: ir.Operation) -> bool:
-    """Whether an op is one that the runtime counts and times."""
+    """Tells whether an op is one that the runtime counts and times."""
     return op.name in _COMMANDS
 
 

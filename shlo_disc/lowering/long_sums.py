@@ -39,7 +39,7 @@ class LongSums:
 
     @property
     def any(self) -> bool:
-        """Whether there is a sum of floats that may be long."""
+        """Tells whether there is a sum of floats that may be long."""
         return any(self._is_sum)
 
     def start(self, accumulators: Sequence[Values]) -> Values:

@@ -98,7 +98,7 @@ class RecurrenceKernel:
     """Whether the run may end before a loop has."""
 
     def has_ended(self, trips: ir.Value) -> ir.Value:
-        """Whether the run has, asked by a loop that has made so many trips."""
+        """Tells whether the run has, asked by a loop that has made so many trips."""
         raise NotImplementedError
 
     def settle(self) -> None:

@@ -140,7 +140,7 @@ def _loops(found: LoopOfRows, values: list[ir.Value]) -> list[Step]:
 
 
 def _may_overwrite(found: LoopOfRows, steps: list[Step], scratch: set[ir.Value], state: int) -> bool:
-    """Whether the step that computes a state's next value may write it where the present one is.
+    """Tells whether the step that computes a state's next value may write it where the present one is.
 
     No later step may read the present value, and that step reads it at the index that it writes. Values that earlier
     steps left in scratch memory are read there; what they wrote into stacks only is computed again.
@@ -160,7 +160,7 @@ def _may_overwrite(found: LoopOfRows, steps: list[Step], scratch: set[ir.Value],
 def _reads(
     found: LoopOfRows, steps: list[Step], number: int, kept: set[ir.Value], argument: ir.Value, *, moved: bool
 ) -> bool:
-    """Whether a step reads `argument` (with `moved`), or reads it at another index than its own.
+    """Tells whether a step reads `argument` (with `moved`), or reads it at another index than its own.
 
     `kept` are the values that it finds in scratch memory.
     """

@@ -144,7 +144,7 @@ class _Kernels:
 
 
 def _is_rounded(product: func.FuncOp) -> bool:
-    """Whether the result of a product has the element type of its sides, and not that of its sums."""
+    """Tells whether the result of a product has the element type of its sides, and not that of its sums."""
     problem = device_product(product)
     return problem is not None and problem.rounds_to(str(product.type.results[0].element_type))
 

@@ -55,7 +55,7 @@ def as_long_as(start: Values, goes_on: Callable[[Values], ir.Value], body: Calla
 
 
 def below(a: ir.Value, b: ir.Value) -> ir.Value:
-    """Whether an index is less than another."""
+    """Tells whether an index is less than another."""
     return arith.cmpi(arith.CmpIPredicate.ult, a, b)
 
 

@@ -52,7 +52,7 @@ def prefix_of_block(frame: GpuFrame, combine: Combine, own: Accumulators) -> Pre
 
 
 def any_of_block(frame: GpuFrame, flag: ir.Value) -> ir.Value:
-    """Whether some thread of the block has its flag set; as `prefix_of_block`."""
+    """Tells whether some thread of the block has its flag set; as `prefix_of_block`."""
     return prefix_of_block(frame, lambda a, b: [arith.ori(a[0], b[0])], [flag]).total[0]
 
 

@@ -79,7 +79,7 @@ def unsupported(fusion: func.FuncOp) -> list[Unsupported]:
 
 
 def is_call(fusion: func.FuncOp) -> bool:
-    """Whether a fusion is a call that the runtime makes: a collective (`runtime/native/cuda/collectives.cpp`), or a
+    """Tells whether a fusion is a runtime call: a collective (`runtime/native/cuda/collectives.cpp`), or a
     function of the host's that the user registered (`runtime/native/cuda/host_call.cpp`).
 
     A handler of XLA's FFI is neither: on a GPU it would be told of the GPU's memory and stream.

@@ -43,7 +43,7 @@ _SECTOR = 32
 
 
 def has_column_tiles(fusion: func.FuncOp) -> bool:
-    """Whether this kernel computes what a fusion returns."""
+    """Tells whether this kernel computes what a fusion returns."""
     return column_tiles(fusion) is not None
 
 
@@ -175,7 +175,7 @@ class ColumnTiles:
         return begin, index_constant(1), arith.minui(length, arith.subi(rows, begin))
 
     def _is_short(self) -> bool:
-        """Whether a strand is known to have few rows, in tiles of any width."""
+        """Tells whether a strand is known to have few rows, in tiles of any width."""
         shortest = THREADS // WARP
         return self.frame.facts.prove(Relation.le(self.tiles.rows, SHORT * shortest)) is True
 

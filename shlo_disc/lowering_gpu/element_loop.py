@@ -110,7 +110,7 @@ class ElementLoop:
 
     @property
     def _is_divided(self) -> bool:
-        """Whether a position in the domain is found by division."""
+        """Tells whether a position in the domain is found by division."""
         return len(self.axes) > 1
 
     def _is_below(self, size: Expr) -> bool:
@@ -133,18 +133,18 @@ class ElementLoop:
         return widest if whole == 1 and self._may_be_across(widest) else whole
 
     def _may_be_whole(self, lanes: int) -> bool:
-        """Whether it is possible that rows are of several whole pieces."""
+        """Tells whether it is possible that rows are of several whole pieces."""
         last = self.axes[-1].constant
         return lanes > 1 and (len(self.axes) == 1 or last is None or last % lanes == 0)
 
     def _may_be_across(self, lanes: int) -> bool:
-        """Whether pieces may begin in one row and end in the next, but not behind that."""
+        """Tells whether pieces may begin in one row and end in the next, but not behind that."""
         most = self.frame.facts.range(self.axes[-1])[1]
         return not self.names & (_SPREADING | _RESHAPES) and (most is None or most >= lanes)
 
     @cached_property
     def _is_whole(self) -> bool:
-        """Whether no piece stands in two rows, by what is known."""
+        """Tells whether no piece stands in two rows, by what is known."""
         return len(self.axes) == 1 or self.frame.facts.divides(self.lanes, self.axes[-1])
 
     def _items(self) -> Expr:
@@ -160,7 +160,7 @@ class ElementLoop:
     # ---- code -----------------------------------------------------------------------------------------------------
 
     def _narrow(self) -> ir.Value | bool:
-        """Whether 32 bits are enough for what is divided. True where nothing is, for it makes no difference."""
+        """Tells whether 32 bits are enough for what is divided. True where nothing is, for it makes no difference."""
         unproved = [size for size in self._divided() if not self._is_below(size)]
         if not unproved:
             return True

@@ -53,7 +53,7 @@ class Factors:
 
     @property
     def takes_columns(self) -> bool:
-        """Whether neighbours may be along another axis than the depth."""
+        """Tells whether neighbours may be along another axis than the depth."""
         return self.bytes == 2
 
     @property

@@ -60,7 +60,7 @@ Sides = tuple[ir.Value, ir.Value]
 
 
 def takes_maps(form: ProductForm, architecture: str) -> bool:
-    """Whether there is a kernel for products of a form."""
+    """Tells whether there is a kernel for products of a form."""
     factors = FACTORS.get(form.element.name)
     if architecture != ARCHITECTURE or factors is None or form.batch > MOST_BATCH_AXES:
         return False

@@ -105,7 +105,7 @@ def _expensive(fusion: func.FuncOp, analysis: RowAnalysis, walks: Walks) -> list
 
 
 def _runs_along(value: ir.Value, analysis: RowAnalysis) -> bool:
-    """Whether a value has one element for each row and column."""
+    """Tells whether a value has one element for each row and column."""
     sizes = [d for d in (*analysis.rows, *analysis.columns) if d.constant != 1]
     return [d for d in dims_of(value) if d.constant != 1] == sizes
 
@@ -203,5 +203,5 @@ class Slots:
 
 
 def _agree(value: ir.Value, positions: Positions, others: Positions) -> bool:
-    """Whether positions are the same along all axes but those of size 1."""
+    """Tells whether positions are the same along all axes but those of size 1."""
     return all(p == q for p, q, dim in zip(positions, others, dims_of(value), strict=True) if dim.constant != 1)

@@ -44,7 +44,7 @@ class Multiples:
         return self._facts.divides(self.number, size) or any(self._facts.divides(k, size) for k in self._sizes)
 
     def holds(self, value: ir.Value) -> bool:
-        """Whether an index, or an integer that it is a cast of, is known to be a multiple."""
+        """Tells whether an index, or an integer that it is a cast of, is known to be a multiple."""
         if value not in self._known:
             self._known[value] = self._follows(value)
         return self._known[value]
@@ -140,6 +140,6 @@ def _constant(value: ir.Value) -> int | None:
 
 
 def _is_power_of_two(value: ir.Value) -> bool:
-    """Whether a division by it is a shift."""
+    """Tells whether a division by it is a shift."""
     number = _constant(value)
     return number is not None and number > 0 and number & (number - 1) == 0

@@ -65,7 +65,7 @@ class Nonzero:
         return [arith.addi(carried[0], arith.index_castui(index, prefix.total[0]))]
 
     def _flag(self, place: ir.Value) -> ir.Value:
-        """Whether an element is there, and true."""
+        """Tells whether an element is there, and true."""
         is_inside = below(place, self.length)
         with self.elements.scope(), self.elements.only_where(is_inside):
             return arith.andi(is_inside, self.elements.at(self.mask, (Position(place),)))

@@ -288,7 +288,7 @@ class Epilogue(ElementLoop):
         return width
 
     def _may_be_wide(self) -> ir.Value:
-        """Whether memory can be accessed by as many elements: all addresses, and rows, are of whole pieces."""
+        """Tells whether memory can be accessed by as many elements: all addresses, and rows, are of whole pieces."""
         if self.row_size.constant is None:
             guarded = Relation.eq(self.row_size % self.width, 0)
             self.frame.guard(f"{self.width} lanes", "1 lane", guarded)

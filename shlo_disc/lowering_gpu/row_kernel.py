@@ -147,7 +147,7 @@ class TeamRows(RowKernel):
                 scf.yield_([])
 
     def _may_take_over(self, outputs: Sequence[ir.Value]) -> bool:
-        """Whether outputs may lie where an input does, which has to be of the same type."""
+        """Tells whether outputs may lie where an input does, which has to be of the same type."""
         return any(value.type == output.type for value in self.frame.inputs for output in outputs)
 
     def _is_first(self) -> ir.Value:
@@ -156,7 +156,7 @@ class TeamRows(RowKernel):
 
 
 def may_be_longer(frame: GpuFrame, length: Expr, bound: int) -> bool:
-    """Whether it is not known that a size is at most so much."""
+    """Tells whether it is not known that a size is at most so much."""
     return frame.facts.prove(Relation.le(length, bound)) is not True
 
 

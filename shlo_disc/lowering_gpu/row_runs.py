@@ -43,7 +43,7 @@ def width_of_runs(frame: GpuFrame, analysis: RowAnalysis) -> int:
 
 
 def in_runs(frame: GpuFrame, analysis: RowAnalysis, width: int) -> ir.Value:
-    """Whether rows are divided into runs, each of which lies in memory as a vector does; decided at run time."""
+    """Tells whether rows are divided into runs, each of which lies in memory as a vector does; decided at run time."""
     zero = index_constant(0)
     found = arith.constant(ir.IntegerType.get_signless(1), 1)
     pointers = dict(zip(frame.tensors, frame.entry.arguments, strict=False))
@@ -67,7 +67,7 @@ def _tensors(frame: GpuFrame, analysis: RowAnalysis) -> list[ir.Value]:
 
 
 def _has_columns(value: ir.Value, analysis: RowAnalysis) -> bool:
-    """Whether the columns lie side by side in a tensor."""
+    """Tells whether the columns lie side by side in a tensor."""
     return dims_of(value)[-1:] == analysis.columns[-1:]
 
 

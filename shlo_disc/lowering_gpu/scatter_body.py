@@ -37,12 +37,12 @@ class Combination:
 
     @property
     def shows_order(self) -> bool:
-        """Whether another order of updates may give another result, beyond rounding."""
+        """Tells whether another order of updates may give another result, beyond rounding."""
         return self.name is None or self.name == "replace"
 
     @property
     def shows_rounding(self) -> bool:
-        """Whether another order may round otherwise."""
+        """Tells whether another order may round otherwise."""
         return self.is_float and self.name in _ROUNDED
 
 
@@ -58,18 +58,18 @@ class ScatterBody:
 
     @property
     def has_atomic_form(self) -> bool:
-        """Whether each result can be combined by itself, in one step that is no loop."""
+        """Tells whether each result can be combined by itself, in one step that is no loop."""
         loops = any(op.operation.name in _LOOPS and element_of(op.results[0].type).is_float for op in self.ops)
         return not loops and all(c.is_independent for c in self.combinations)
 
     @property
     def shows_order(self) -> bool:
-        """Whether another order of updates may give other results, beyond rounding."""
+        """Tells whether another order of updates may give other results, beyond rounding."""
         return any(c.shows_order for c in self.combinations)
 
     @property
     def shows_rounding(self) -> bool:
-        """Whether another order may round otherwise."""
+        """Tells whether another order may round otherwise."""
         return any(c.shows_rounding for c in self.combinations)
 
     def combined(self, index: int, old: ir.Value, new: ir.Value, elementwise: Elementwise) -> ir.Value:

@@ -121,7 +121,7 @@ class SharedTile:
 
 
 def is_aligned(pointer: ir.Value, start: int, strides: Sequence[ir.Value]) -> ir.Value:
-    """Whether all rows of a matrix begin at multiples of 16 bytes, its elements being neighbours."""
+    """Tells whether all rows of a matrix begin at multiples of 16 bytes, its elements being neighbours."""
     *outer, inner = strides
     address = plus(memref.ExtractAlignedPointerAsIndexOp(pointer).result, 2 * start)
     together = functools.reduce(arith.ori, outer, index_constant(0))

@@ -47,11 +47,11 @@ class Team:
 
     @property
     def is_block(self) -> bool:
-        """Whether a team is known to be a block."""
+        """Tells whether a team is known to be a block."""
         return self.sizes == (THREADS,)
 
     def is_larger_than(self, size: int) -> ir.Value:
-        """Whether teams are, decided at run time."""
+        """Tells whether teams are, decided at run time."""
         return arith.cmpi(arith.CmpIPredicate.ugt, self.shift, index_constant(log2(size)))
 
     def groups(self, rows: ir.Value) -> ir.Value:

@@ -120,7 +120,7 @@ class Slice:
 
 
 def takes_tensor_cores(form: ProductForm) -> bool:
-    """Whether a product is one of f16, bf16 or integers of 8 bits."""
+    """Tells whether a product is one of f16, bf16 or integers of 8 bits."""
     return form.element.is_half or form.element.name in ("i8", "ui8")
 
 
@@ -192,7 +192,7 @@ class TensorKernel:
         return both
 
     def is_aligned(self) -> ir.Value:
-        """Whether all rows of both sides begin at multiples of 16 bytes, as far as they are copied so."""
+        """Tells whether all rows of both sides begin at multiples of 16 bytes, as far as they are copied so."""
         aligned = [arith.constant(ir.IntegerType.get_signless(1), 1)]
         for pointer, slice_ in zip(self.pointers, self.slices(LARGE), strict=True):
             if slice_.is_turned:

@@ -87,7 +87,7 @@ class TransposeLoop:
         self.sides = (self.domain[self.axis], self.domain[self.last])
 
     def is_tiled(self) -> ir.Value | bool:
-        """Whether the sides of tiles are long enough for them, which is known or found at run time."""
+        """Tells whether the sides of tiles are long enough for them, which is known or found at run time."""
         facts = self.frame.facts
         bounds = [facts.range(size) for size in self.sides]
         if any(high is not None and high < LEAST for _, high in bounds):

@@ -177,7 +177,7 @@ _TINY_ARRAYS = 4096  # elements of all arguments and results
 
 
 def _is_tiny(program: bytes, context: Any) -> bool:
-    """Whether LLVM's optimisations take longer than they can save: JAX compiles each op that it runs eagerly."""
+    """Tells whether LLVM's optimisations take longer than they can save: JAX compiles each op that it runs eagerly."""
     if len(program) > _TINY_PROGRAM or not program.startswith(BYTECODE_MAGIC):
         return False
     module = parse_trusted(program, context)

@@ -84,7 +84,7 @@ def _level() -> int:
 
 
 def _is_observed(max_programs: int) -> bool:
-    """Whether anybody wants to know of the programs; from the first time on, of all."""
+    """Tells whether anybody wants to know of the programs; from the first time on, of all."""
     wanted = bool(max_programs or _writer or os.environ.get(EXPLAIN_VARIABLE))
     if wanted:
         observe_programs(True)

@@ -40,7 +40,7 @@ def initialize() -> None:
 
 
 def _is_asked_for(platform: str) -> bool:
-    """Whether JAX_PLATFORMS, or the option of JAX, names a platform."""
+    """Tells whether JAX_PLATFORMS, or the option of JAX, names a platform."""
     import jax
 
     return platform in (getattr(jax.config, "jax_platforms", None) or "").split(",")

@@ -63,7 +63,7 @@ class KernelReport:
 
     @property
     def is_below_estimate(self) -> bool:
-        """Whether it took less than the estimated least time, for example because its data stays in caches between
+        """Tells whether it took less than the estimated least time, for example as its data stays in caches between
         calls."""
         if self.seconds is None or self.estimated_seconds is None:
             return False

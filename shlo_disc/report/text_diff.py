@@ -136,7 +136,7 @@ def _longest(old: Sequence[str], new: Sequence[str], most: int) -> list[tuple[in
 
 
 def _comes_from_above(furthest: Mapping[int, int], k: int, d: int) -> bool:
-    """Whether the diagonal k is reached by a line of `new`, rather than by one of `old`."""
+    """Tells whether the diagonal k is reached by a line of `new`, rather than by one of `old`."""
     return k == -d or (k != d and furthest[k - 1] < furthest[k + 1])
 
 
@@ -173,7 +173,7 @@ class _Renaming:
         self._global = _Bijection()
 
     def takes(self, old: str, new: str) -> bool:
-        """Whether two lines that are the same without names are so with them."""
+        """Tells whether two lines that are the same without names are so with them."""
         if self._syntax.function.match(old):
             self._local = _Bijection()
         names = zip(self._syntax.names.finditer(old), self._syntax.names.finditer(new), strict=True)
@@ -213,7 +213,7 @@ class _Bijection:
         self._backward: dict[str, str] = {}
 
     def takes(self, old: str, new: str) -> bool:
-        """Whether the one may be the other; it is from then on."""
+        """Tells whether the one may be the other; it is from then on."""
         known = self._forward.get(old), self._backward.get(new)
         if known == (None, None):
             self._forward[old], self._backward[new] = new, old

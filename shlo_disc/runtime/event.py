@@ -28,7 +28,7 @@ class Event:
         return f"<{type(self).__name__}, {'ready' if error is None else f'failed: {error!r}'}>"
 
     def is_ready(self) -> bool:
-        """Whether it has happened, or failed."""
+        """Tells whether it has happened, or failed."""
         return self._future.done()
 
     def error(self) -> BaseException | None:
@@ -66,7 +66,7 @@ class DeviceEvent(Event):
         self._buffer = buffer
 
     def is_ready(self) -> bool:
-        """Whether they are, or the work before them has failed."""
+        """Tells whether they are, or the work before them has failed."""
         try:
             return bool(self._buffer.is_ready())
         except DeviceError:

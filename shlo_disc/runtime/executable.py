@@ -339,7 +339,7 @@ class LoadedExecutable(NativeOwner):
         self._native, self._on = _Deleted(self.name), {}
 
     def is_deleted(self) -> bool:
-        """Whether `delete` was called."""
+        """Tells whether `delete` was called."""
         return isinstance(self._native, _Deleted)
 
     def _alive(self) -> Any:
@@ -356,7 +356,7 @@ class LoadedExecutable(NativeOwner):
 
 
 def _fits(shape: Sequence[int], expected: Sequence[int | str]) -> bool:
-    """Whether the rank and the static sizes are as expected."""
+    """Tells whether the rank and the static sizes are as expected."""
     if len(shape) != len(expected):
         return False
     return all(isinstance(size, str) or size == actual for size, actual in zip(expected, shape, strict=True))

@@ -30,7 +30,7 @@ def exporting() -> Iterator[list[Any]]:
 
 
 def is_exporting() -> bool:
-    """Whether a function is being exported to be compiled by us."""
+    """Tells whether a function is being exported to be compiled by us."""
     return _kept.get() is not None
 
 

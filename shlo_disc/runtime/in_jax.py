@@ -34,7 +34,7 @@ _MOST_SHAPES = 256
 
 
 def is_traced(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a leaf of a call's arguments stands for an array in a function that JAX traces."""
+    """Tells whether a leaf of a call's arguments stands for an array in a function that JAX traces."""
     jax = sys.modules.get("jax")
     return jax is not None and any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, dict(kwargs))))
 
@@ -82,7 +82,7 @@ class JaxFunction:
 
     @property
     def takes_over(self) -> bool:
-        """Whether a call deletes arrays that it is given, which JAX may need once more."""
+        """Tells whether a call deletes arrays that it is given, which JAX may need once more."""
         return any(row.get("donated", False) for row in self.header["arguments"])
 
     def result_avals(self, avals: Sequence[Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from shlo_disc.errors import ArgumentTypeError
 
 
 def is_key_array(value: Any) -> bool:
-    """Whether a value is an array of typed keys, and concrete."""
+    """Tells whether a value is an array of typed keys, and concrete."""
     jax = sys.modules.get("jax")
     if jax is None or isinstance(value, jax.core.Tracer) or not isinstance(value, jax.Array):
         return False

@@ -91,7 +91,7 @@ def load_chlo(context: ir.Context) -> None:
 
 
 def has_chlo(context: ir.Context) -> bool:
-    """Whether `load_chlo` was called."""
+    """Tells whether `load_chlo` was called."""
     return bool(context.is_dialect_loaded("chlo"))
 
 

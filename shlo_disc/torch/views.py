@@ -71,7 +71,7 @@ class _Needed:
 
 
 def is_replayed(node: Node) -> bool:
-    """Whether PyTorch runs a node behind the program: it computes no element of a tensor."""
+    """Tells whether PyTorch runs a node behind the program: it computes no element of a tensor."""
     if node.op == "get_attr":
         return isinstance(node.meta.get("val"), torch.Tensor)
     if node.op != "call_function":
@@ -84,7 +84,7 @@ def is_replayed(node: Node) -> bool:
 
 
 def _is_arithmetic(node: Node) -> bool:
-    """Whether a number follows from the placeholders without an element of a tensor."""
+    """Tells whether a number follows from the placeholders without an element of a tensor."""
     if isinstance(node.target, torch._ops.OpOverload) and node.target not in _READS:
         return False
     return all(n.op == "placeholder" or (n.op == "call_function" and _is_number(n)) for n in node.all_input_nodes)

@@ -18,7 +18,7 @@ ELEMENTS = ("f32", "f64")
 
 
 def is_product(op: ir.OpView, packed: bool) -> bool:
-    """Whether a convolution in canonical order is best computed as a product, its weights `packed` ahead or not."""
+    """Tells whether a canonical convolution is best computed as a product, its weights `packed` ahead or not."""
     if not has_tiles(op):
         return False
     if may_transform(op):
@@ -32,7 +32,7 @@ def is_product(op: ir.OpView, packed: bool) -> bool:
 
 
 def takes_padding(op: ir.OpView) -> bool:
-    """Whether a convolution in canonical order is best computed without a padded copy of its input."""
+    """Tells whether a convolution in canonical order is best computed without a padded copy of its input."""
     lhs, rhs = list(op.operands)
     if lhs == rhs or any(e.constant is None or e.constant < 0 for e in static_padding(op)):
         return False
@@ -41,23 +41,23 @@ def takes_padding(op: ir.OpView) -> bool:
 
 
 def has_tiles(op: ir.OpView) -> bool:
-    """Whether products have the element type, and the runtime the rank."""
+    """Tells whether products have the element type, and the runtime the rank."""
     return has_product_elements(op) and has_one_group(op) and has_runtime_rank(op)
 
 
 def has_product_elements(op: ir.OpView) -> bool:
-    """Whether input, weights and result are of one element type that there are products of."""
+    """Tells whether input, weights and result are of one element type that there are products of."""
     elements = {str(element_type_of(v)) for v in (*op.operands, op.results[0])}
     return len(elements) == 1 and elements <= set(ELEMENTS)
 
 
 def has_one_group(op: ir.OpView) -> bool:
-    """Whether every feature of the result is made of all features of the input."""
+    """Tells whether every feature of the result is made of all features of the input."""
     return convolution_of(op).feature_groups == 1
 
 
 def has_runtime_rank(op: ir.OpView) -> bool:
-    """Whether the runtime gathers windows of so many axes."""
+    """Tells whether the runtime gathers windows of so many axes."""
     return convolution_of(op).rank in (1, 2)
 
 
@@ -70,7 +70,7 @@ def is_fixed(weights: ir.Value) -> bool:
 
 
 def may_transform(op: ir.OpView) -> bool:
-    """Whether Winograd's algorithm applies: windows of 3 x 3 side by side, and no precision is asked for.
+    """Tells whether Winograd's algorithm applies: windows of 3 x 3 side by side, and no precision is asked for.
 
     At run time there have to be enough features and pixels as well.
     """

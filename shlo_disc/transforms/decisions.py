@@ -79,7 +79,7 @@ class Pattern(Generic[Candidate]):
         return add
 
     def holds(self, candidate: Candidate) -> bool:
-        """Whether all conditions hold, asked in their order up to the first that does not."""
+        """Tells whether all conditions hold, asked in their order up to the first that does not."""
         for condition in self.conditions:
             if condition.full_name in TURNED_OFF:
                 continue
@@ -142,7 +142,7 @@ class Decisions:
         return len(self.made)
 
     def take(self, pattern: str = "fusion", op: ir.Operation | ir.OpView | None = None) -> bool:
-        """Whether one more may be made; it is counted."""
+        """Tells whether one more may be made; it is counted."""
         if self.limit is not None and self.asked >= self.limit:
             return False
         number = self.asked

@@ -158,7 +158,7 @@ class Walk:
         return Walk(len(rows), len(whole)) if regular and sizes <= {rows, whole} else None
 
     def allows(self, read: Read, result: ir.Value) -> bool:
-        """Whether a read comes before `result` is written over what is read.
+        """Tells whether a read comes before `result` is written over what is read.
 
         Each row is read and written by itself. What a row reduces is read before any column of it is written; what is
         not reduced is read where it is written.

@@ -157,7 +157,7 @@ def _convert(op: ir.Operation, x: _Role) -> _Role | None:
 
 
 def _compare(op: ir.Operation, left: _Role, right: _Role) -> _Role | None:
-    """Whether the largest element is -inf."""
+    """Tells whether the largest element is -inf."""
     is_equal = "EQ" in str(op.attributes["comparison_direction"])
     is_guard = is_equal and left.name == "peak" and not left.spread and right.number == -math.inf
     return _Role("guard", left.of) if is_guard else None

@@ -32,7 +32,7 @@ class BufferSlice(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no byte, at any size."""
+        """Tells whether it has no byte, at any size."""
         return self.bytes.constant == 0
 
 
@@ -51,7 +51,7 @@ class State:
         self._journal: list[tuple[Start, Held]] = []
 
     def holds(self, place: BufferSlice, value: ir.Value) -> bool:
-        """Whether a value lies in a slice; one without elements is anywhere."""
+        """Tells whether a value lies in a slice; one without elements is anywhere."""
         return place.is_empty or value in self._held.get(place.start, _NOTHING).get(place.bytes, ())
 
     def write(self, place: BufferSlice, values: Iterable[ir.Value], op: ir.Operation) -> None:

@@ -294,7 +294,7 @@ class _Slices:
             self.is_sorted = self.is_sorted and any(fitting)
 
     def fits(self, place: BufferSlice) -> bool:
-        """Whether a buffer ends before the next slice begins, or the arena ends."""
+        """Tells whether a buffer ends before the next slice begins, or the arena ends."""
         return self.is_sorted and self._proves(self.next[place.offset] - place.offset - place.bytes)
 
     def _proves(self, expression: Expr) -> bool:
@@ -306,7 +306,7 @@ class _Slices:
         return self._known[expression]
 
     def _holds_everywhere(self, expression: Expr) -> bool:
-        """Whether an expression that is not proved is 0 or more at sizes of all kinds: one that fails is a fault."""
+        """Tells whether an unproved expression is 0 or more at sizes of all kinds: one that fails is a fault."""
         return all(value >= 0 for value in self.facts.sampled_values(expression, _SAMPLES))
 
 

@@ -167,12 +167,12 @@ def _verify_hand_over(
 
 
 def _is_row(size: Expr, rows: list[Rows], facts: Facts) -> bool:
-    """Whether a row may have this size."""
+    """Tells whether a row may have this size."""
     return any(facts.equal(size, length) for length, _ in rows)
 
 
 def _has_tiles(epilogue: func.FuncOp) -> bool:
-    """Whether the sums that it reads never have a buffer."""
+    """Tells whether the sums that it reads never have a buffer."""
     return _kind(epilogue) == "epilogue" and accumulators_of(epilogue) is None
 
 

@@ -31,7 +31,7 @@ class Kernels:
 
 
 def may_write_over(call: ir.Operation, operand: int, result: int, kernels: Kernels) -> bool:
-    """Whether a call may write a result over an operand, by what its kernel reads and when; False if unknown."""
+    """Tells whether a call may write a result over an operand, by what its kernel reads and when; False if unknown."""
     if call.name != "func.call":
         return False
     return _kernel_may(kernels.called_by(call), operand, result, kernels)
@@ -53,7 +53,7 @@ def _kernel_may(kernel: func.FuncOp, operand: int, result: int, kernels: Kernels
 
 
 def _is_changed_in_place(argument: ir.Value, output: ir.Value) -> bool:
-    """Whether the output is the argument with some elements changed, and nothing else reads the argument."""
+    """Tells whether the output is the argument with some elements changed, and nothing else reads the argument."""
     if isinstance(output.owner, ir.Block) or output.owner.operation.name not in _CHANGES:
         return False
     op = output.owner.operation
@@ -62,7 +62,7 @@ def _is_changed_in_place(argument: ir.Value, output: ir.Value) -> bool:
 
 
 def _gemm_may(kernel: func.FuncOp, operand: int, result: int, kernels: Kernels) -> bool:
-    """Whether the operand is read by one epilogue alone, which writes the result, and not before sums lie there."""
+    """Tells whether one epilogue alone reads the operand, writes the result, and reads after the sums are there."""
     *_, last = kernel.entry_block.operations
     output = last.operands[result]
     readers: list[tuple[ir.Operation, int]] = []

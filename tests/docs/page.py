@@ -50,12 +50,12 @@ class Block:
 
     @property
     def can_run(self) -> bool:
-        """Whether it is a program: one that is neither a file nor left out."""
+        """Tells whether it is a program: one that is neither a file nor left out."""
         return self.language in ("python", "sh") and not self.marks.keys() & {"left out", "file"}
 
     @property
     def runs(self) -> bool:
-        """Whether it is a program that runs here."""
+        """Tells whether it is a program that runs here."""
         return self.can_run and ("needs" not in self.marks or importlib.util.find_spec(self.marks["needs"]) is not None)
 
 
@@ -166,7 +166,7 @@ def _parts(output: str) -> Iterator[tuple[int, str]]:
 
 
 def matches(printed: str, shown: str) -> bool:
-    """Whether a program has printed what a page shows."""
+    """Tells whether a program has printed what a page shows."""
     pattern = ".*?".join(re.escape(part) for part in _plain(shown).split("..."))
     return re.fullmatch(pattern, _plain(printed), re.DOTALL) is not None
 

@@ -56,7 +56,7 @@ class Builder:
         return max(math.prod(d.evaluate(sizes) for d in dims) for sizes in self.sizes)
 
     def fits(self, dims: Sequence[Expr]) -> bool:
-        """Whether no size is negative and no call has too many elements."""
+        """Tells whether no size is negative and no call has too many elements."""
         return all(min(self.at(d)) >= 0 for d in dims) and self.most(dims) <= MOST_ELEMENTS
 
     def dim(self) -> Expr:

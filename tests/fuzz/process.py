@@ -42,7 +42,7 @@ class Process(Generic[Job, Answer]):
         raise NotImplementedError
 
     def is_last(self, answer: Answer) -> bool:
-        """Whether the process ends after this answer."""
+        """Tells whether the process ends after this answer."""
         return False
 
     @property

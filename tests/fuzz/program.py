@@ -127,7 +127,7 @@ class Printer:
 
     @property
     def static(self) -> bool:
-        """Whether all types are static."""
+        """Tells whether all types are static."""
         return self.sizes is not None
 
     # ---- types --------------------------------------------------------------------------------------------------

@@ -35,12 +35,12 @@ class Range:
 
     @property
     def exact(self) -> bool:
-        """Whether every correct implementation has the same elements."""
+        """Tells whether every correct implementation has the same elements."""
         return self.error == 0
 
     @property
     def wild(self) -> bool:
-        """Whether NaN and infinities occur."""
+        """Tells whether NaN and infinities occur."""
         return math.isinf(self.lo) or math.isinf(self.hi)
 
     @property
@@ -58,7 +58,7 @@ WILD = Range(-math.inf, math.inf, None)
 
 
 def is_float(dtype: str) -> bool:
-    """Whether an MLIR element type is one of the float types that the generator computes with."""
+    """Tells whether an MLIR element type is one of the float types that the generator computes with."""
     return dtype in MANTISSA
 
 

@@ -34,7 +34,7 @@ class Finding:
     text: str
 
     def same_kind(self, other: Finding | None) -> bool:
-        """Whether another program shows the same defect, as far as one can tell."""
+        """Tells whether another program shows the same defect, as far as one can tell."""
         return other is not None and self.kind == other.kind and self.text.split(":")[0] == other.text.split(":")[0]
 
 

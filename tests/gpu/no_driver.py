@@ -12,13 +12,13 @@ from shlo_disc.errors import DeviceError, DiscError
 
 @functools.cache
 def has_driver() -> bool:
-    """Whether NVIDIA's driver is on this machine."""
+    """Tells whether NVIDIA's driver is on this machine."""
     script = "import ctypes; ctypes.CDLL('libcuda.so.1')"
     return subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
 
 
 def has_libdevice() -> bool:
-    """Whether a program for GPUs that calls functions of NVIDIA's can be compiled to PTX here."""
+    """Tells whether a program for GPUs that calls functions of NVIDIA's can be compiled to PTX here."""
     from shlo_disc.lowering.codegen import cuda_toolkit
 
     try:

@@ -75,7 +75,7 @@ def loop_source(name: str, loop: Loop) -> Source:
 
 
 def is_comparable(harness: Any) -> bool:
-    """Whether results can be compared as they are: factors of matrices are not unique, and keys are no arrays."""
+    """Tells whether results can be compared as they are: factors of matrices are not unique, and keys are no arrays."""
     if harness.group_name in NOT_UNIQUE or harness.group_name == "cholesky":
         return False
     leaves = jax.tree.leaves(harness.dyn_args_maker(np.random.RandomState(7)))

@@ -56,7 +56,7 @@ def guards(executable: shlo_disc.Executable) -> list[str]:
 
 
 def is_atomic(executable: shlo_disc.Executable) -> bool:
-    """Whether some kernel has atomic operations."""
+    """Tells whether some kernel has atomic operations."""
     return "atomic_rmw" in executable.as_text("host")
 
 

@@ -204,7 +204,7 @@ class Block(VectorOps, Warpgroups):
         return [View(data, sizes, tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes))))]
 
     def _is_shared(self, view: View) -> bool:
-        """Whether it is in the memory of the block."""
+        """Tells whether it is in the memory of the block."""
         return any(np.may_share_memory(view.data, s.data) for s in self.shared.values())
 
     def _memref_get_global(self, op: ir.OpView, env: Env, active: Lanes) -> list[View]:

@@ -303,7 +303,7 @@ class Warpgroups(TensorCores):
         return [p for s in self.states.values() for group in (s.products, *s.groups) for p in group]
 
     def _land_one(self) -> bool:
-        """Whether there was a copy under way."""
+        """Tells whether there was a copy under way."""
         if not self.under_way:
             return False
         copy = self.under_way.pop(self.random.integers(len(self.under_way)))

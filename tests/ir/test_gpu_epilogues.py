@@ -147,7 +147,7 @@ def dot(x: Any, w: Any) -> Any:
 
 
 def library_of(function: Any, *arguments: tuple[str, str]) -> tuple[bool, bool] | None:
-    """Whether a library adds a bias, and rounds; None where it does nothing by itself."""
+    """Tells whether a library adds a bias, and rounds; None where it does nothing by itself."""
     (product,) = products_of(lowered(function, *arguments))
     assert product.epilogue is not None
     library = product.epilogue.library

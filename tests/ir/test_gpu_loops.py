@@ -411,7 +411,7 @@ class Endless:
 
 
 def last_block(text: str, c: Compilation, b: int, s: int) -> bool:
-    """Whether the last block that has pieces of a loop over [b, s] writes the right numbers."""
+    """Tells whether the last block that has pieces of a loop over [b, s] writes the right numbers."""
     x, bias, out = Endless(1, lambda i: i % 1009), Endless(2, lambda i: i % 4093 * 2048), Endless(3, lambda i: i * 0)
     (launch,) = launches_of(c)
     blocks, last = launch.blocks.evaluate({"b": b, "s": s}), (b * s // 4 - 1) // launch.threads

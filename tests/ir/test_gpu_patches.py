@@ -66,7 +66,7 @@ def lowered(name: str, dtype: str) -> Compilation:
 
 
 def has_products(name: str) -> bool:
-    """Whether the program has no convolution any more."""
+    """Tells whether the program has no convolution any more."""
     text = str(lowered(name, "float32").snapshots["simplify"])
     return "stablehlo.dot_general" in text and "stablehlo.convolution" not in text
 

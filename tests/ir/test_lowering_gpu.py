@@ -34,7 +34,7 @@ NAMES = sorted(CASES)
 
 
 def available(find: Callable[[], Path]) -> bool:
-    """Whether a part of NVIDIA's toolkit is installed."""
+    """Tells whether a part of NVIDIA's toolkit is installed."""
     try:
         find()
     except DiscError:

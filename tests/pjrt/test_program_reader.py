@@ -129,7 +129,7 @@ def data() -> bytes:
 
 
 def attempt(data: bytes) -> bool:
-    """Whether the bytes can be read. Nothing but a ValueError may come of them."""
+    """Tells whether the bytes can be read. Nothing but a ValueError may come of them."""
     try:
         read_program(data)
     except ValueError:

@@ -92,7 +92,7 @@ def judge(op: Any, sample: Any) -> tuple[str, str]:
 
 
 def _is_nearer(found: Any, wanted: Any, module: _Sample, tensors: list[torch.Tensor]) -> bool:
-    """Whether all of a result in half precision is nearer to that of the same numbers in double precision."""
+    """Tells whether all of a result in half precision is nearer to that of the same numbers in double precision."""
     halves = (torch.bfloat16, torch.float16)
     flat = [torch.utils._pytree.tree_leaves(result) for result in (found, wanted)]
     if not all(isinstance(v, torch.Tensor) and v.dtype in halves for leaves in flat for v in leaves):

@@ -289,7 +289,7 @@ SLACK = 1000.0
 
 
 def within(part: dict[str, Any], whole: dict[str, Any]) -> bool:
-    """Whether an event lies in another."""
+    """Tells whether an event lies in another."""
     return whole["ts"] - SLACK <= part["ts"] and part["ts"] + part["dur"] <= whole["ts"] + whole["dur"] + SLACK
 
 

@@ -31,7 +31,7 @@ def attention(query: jax.Array, key: jax.Array, value: jax.Array, bias: Any = No
 
 
 def is_one_kernel(executable: shlo_disc.Executable, others: tuple[str, ...] = ()) -> bool:
-    """Whether nothing but an attention is launched, and `others`."""
+    """Tells whether nothing but an attention is launched, and `others`."""
     return sorted(k.kind for k in executable.kernels) == sorted(["attention", *others])
 
 

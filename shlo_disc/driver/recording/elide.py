@@ -28,7 +28,7 @@ def elide_constants(module: Any, ir: Any) -> list[dict[str, str]]:
 
 
 def _is_splat(op: Any) -> bool:
-    """Whether all elements are alike, by the text: the bindings do not give every kind of attribute."""
+    """Tells whether all elements are alike, by the text: the bindings do not give every kind of attribute."""
     text = op.get_asm(use_local_scope=True, large_elements_limit=MOST_ELEMENTS)
     _, found, elements = text.partition("dense<")
     return bool(found) and not elements.startswith(("[", '"'))

@@ -141,7 +141,7 @@ def _write(folder: Path, recorded: _Recorded, front: str) -> Path | None:
 
 
 def _is_full(folder: Path, more: int) -> bool:
-    """Whether a folder may take no more; that is told once."""
+    """Tells whether a folder may take no more; that is told once."""
     sizes = [entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()]
     is_full = len(sizes) + 2 > MOST_FILES or sum(sizes) + more > MOST_BYTES
     if is_full and str(folder) not in _full:

@@ -134,7 +134,7 @@ def direction(t: Graph, z: ir.Value) -> ir.Value:
 
 @translates_complex("isinf")
 def isinf(t: Graph, z: ir.Value) -> ir.Value:
-    """Whether one of the parts is infinite."""
+    """Tells whether one of the parts is infinite."""
     kind = t.dtype_of(z).to_real()
     infinity = t.constant(math.inf, kind, t.dims)
     return t.pointwise("or", *(t.compare("EQ", t.pointwise("abs", part), infinity) for part in parts(t, z)))

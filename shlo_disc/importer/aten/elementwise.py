@@ -112,7 +112,7 @@ def sign(t: Graph, x: ir.Value) -> ir.Value:
 
 @translates("signbit")
 def signbit(t: Graph, x: ir.Value) -> ir.Value:
-    """Whether the sign bit is set, also for -0.0 and NaNs."""
+    """Tells whether the sign bit is set, also for -0.0 and NaNs."""
     kind = t.dtype_of(x)
     if not kind.is_floating_point:
         return t.compare("LT", x, t.constant(0, kind, t.dims))
@@ -135,13 +135,13 @@ def relu(t: Graph, x: ir.Value) -> ir.Value:
 
 @translates("isnan")
 def isnan(t: Graph, x: ir.Value) -> ir.Value:
-    """Whether an element is NaN."""
+    """Tells whether an element is NaN."""
     return t.compare("NE", x, x)
 
 
 @translates("isinf")
 def isinf(t: Graph, x: ir.Value) -> ir.Value:
-    """Whether an element is one of the infinities."""
+    """Tells whether an element is one of the infinities."""
     kind = t.dtype_of(x)
     if not kind.is_floating_point:
         return t.constant(False, torch.bool, t.dims)
@@ -150,7 +150,7 @@ def isinf(t: Graph, x: ir.Value) -> ir.Value:
 
 @translates("logical_not")
 def logical_not(t: Graph, x: ir.Value) -> ir.Value:
-    """Whether an element is zero."""
+    """Tells whether an element is zero."""
     return t.pointwise("not", t.convert(x, torch.bool))
 
 

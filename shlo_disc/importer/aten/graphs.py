@@ -120,7 +120,7 @@ _CHECKS = frozenset(
 
 
 def _is_tensor_op(node: Node) -> bool:
-    """Whether a call is of an op on tensors, and not of Python's arithmetic on sizes or tuples."""
+    """Tells whether a call is of an op on tensors, and not of Python's arithmetic on sizes or tuples."""
     return isinstance(node.target, torch._ops.OpOverload) and table.name_of(node.target) not in _READ_OFF
 
 
@@ -129,7 +129,7 @@ _READ_OFF = frozenset({"sym_size.int", "sym_stride.int", "sym_numel.default", "s
 
 
 def is_complex(node: Node) -> bool:
-    """Whether a tensor that an op takes or returns, or a number that it takes, is complex."""
+    """Tells whether a tensor that an op takes or returns, or a number that it takes, is complex."""
     values = _pytree.tree_leaves([node.meta.get("val"), [n.meta.get("val") for n in node.all_input_nodes]])
     numbers = _pytree.tree_leaves([node.args, node.kwargs])
     return any(isinstance(v, torch.Tensor) and v.is_complex() for v in values) or any(
@@ -138,7 +138,7 @@ def is_complex(node: Node) -> bool:
 
 
 def is_constant(node: Node) -> bool:
-    """Whether a placeholder stands for one value in all calls, which PyTorch has written into the graph."""
+    """Tells whether a placeholder stands for one value in all calls, which PyTorch has written into the graph."""
     value = node.meta.get("val")
     return node.op == "placeholder" and (value is None or isinstance(value, bool | int | float | str))
 

@@ -63,7 +63,7 @@ def total(t: Graph, x: ir.Value, axes: Any = None, *_: Any) -> ir.Value:
 
 
 def _is_axes(value: Any) -> bool:
-    """Whether an argument names axes; in overloads without axes a dtype stands there."""
+    """Tells whether an argument names axes; in overloads without axes a dtype stands there."""
     return isinstance(value, int | list | tuple)
 
 

@@ -175,12 +175,12 @@ def _sum(parts: Sequence[_Fraction | None]) -> _Fraction | None:
 
 
 def _is_power(n: int) -> bool:
-    """Whether a positive number is a power of two: floats over it are exact."""
+    """Tells whether a positive number is a power of two: floats over it are exact."""
     return n & (n - 1) == 0
 
 
 def _is_natural(e: Any) -> bool:
-    """Whether an expression is not negative, as no number in it is and nothing is subtracted."""
+    """Tells whether an expression is not negative, as no number in it is and nothing is subtracted."""
     return not any(part.is_number and part.is_negative for part in sympy.preorder_traversal(e))
 
 

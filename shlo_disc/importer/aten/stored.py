@@ -21,7 +21,7 @@ def stored_order(node: Node) -> tuple[int, ...] | None:
 
 
 def _is_kernel(node: Node, user: Node) -> bool:
-    """Whether an op is a convolution, not a transposed one, that has a value for its kernel and for nothing else."""
+    """Tells whether an op is a convolution, not transposed, that has a value as its kernel and nowhere else."""
     if user.target is not _CONVOLUTION or user.args[6]:
         return False
     return user.args[1] is node and node not in (user.args[0], user.args[2])

@@ -29,12 +29,12 @@ class ChildProcess:
 
     @property
     def is_started(self) -> bool:
-        """Whether there is one; it may have ended meanwhile."""
+        """Tells whether there is one; it may have ended meanwhile."""
         return self._process is not None
 
     @property
     def is_alive(self) -> bool:
-        """Whether there is one that has not ended."""
+        """Tells whether there is one that has not ended."""
         return self._process is not None and self._process.poll() is None
 
     @property

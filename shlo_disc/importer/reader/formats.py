@@ -16,7 +16,7 @@ def portable_version(data: bytes) -> str:
 
 
 def uses_chlo(data: bytes) -> bool:
-    """Whether bytecode may have ops of CHLO: it names the dialect."""
+    """Tells whether bytecode may have ops of CHLO: it names the dialect."""
     return b"chlo\0" in data
 
 

@@ -57,7 +57,7 @@ def read_sharded(request: Request) -> bytes:
 
 
 def check_exported(request: Request) -> bytes:
-    """Whether `jax.export` gets to an end with what `Exported.serialize` is said to have written; no bytes.
+    """Tells whether `jax.export` gets to an end with what `Exported.serialize` is said to have written; no bytes.
 
     What it raises, it raises again where the types of the user are known.
     """

@@ -27,7 +27,7 @@ def decode(data: bytes, what: str) -> str:
 
 
 def mentions_chlo(text: str) -> bool:
-    """Whether an op of the program is CHLO's; a composite that bears a CHLO name is none."""
+    """Tells whether an op of the program is CHLO's; a composite that bears a CHLO name is none."""
     return _CHLO_OP.search(text) is not None
 
 

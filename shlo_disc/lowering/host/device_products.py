@@ -26,7 +26,7 @@ def calls_in(gemm: func.FuncOp) -> list[ir.OpView]:
 
 
 def is_on_device(gemm: func.FuncOp) -> bool:
-    """Whether the product of a fusion of kind "gemm" has a kernel, as on devices apart from the processor."""
+    """Tells whether the product of a fusion of kind "gemm" has a kernel, as on devices apart from the processor."""
     return KERNEL in calls_in(gemm)[0].attributes
 
 

@@ -19,7 +19,7 @@ FEWEST_ELEMENTS = 1024
 
 
 def is_packable(problem: MatrixProduct, rhs: ir.Value) -> bool:
-    """Whether a product's right-hand side, a value of the planned module, can have a packed form."""
+    """Tells whether a product's right-hand side, a value of the planned module, can have a packed form."""
     if problem.batch or not is_fixed(root(rhs)):
         return False
     k, n, *strides = _sizes(problem)

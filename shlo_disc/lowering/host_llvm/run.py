@@ -260,7 +260,7 @@ class RunWriter:
     # ---- loops and branches -----------------------------------------------------------------------------------------
 
     def compare(self, op: ir.Operation) -> None:
-        """Whether a byte is not 0."""
+        """Tells whether a byte is not 0."""
         byte = self.values[op.operands[0]]
         self.values[op.results[0]] = self.emit(f'llvm.icmp "ne" {byte}, {self.constant(0, 8)} : i8')
 

@@ -105,7 +105,7 @@ def _dot_general(e: Elements, op: ir.OpView, value: ir.Value, positions: Positio
 
 
 def _is_short(sizes: Sequence[Expr]) -> bool:
-    """Whether so few elements are known to be added that they are one block."""
+    """Tells whether so few elements are known to be added that they are one block."""
     count = product(tuple(sizes)).constant
     return count is not None and count <= SHORT
 

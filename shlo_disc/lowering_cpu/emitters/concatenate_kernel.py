@@ -157,7 +157,7 @@ class ConcatenateKernel:
 
 
 def _is_run(piece: ir.Value, axis: int) -> bool:
-    """Whether a piece is part of a buffer, as the sizes say, with its elements from `axis` on side by side."""
+    """Tells whether a piece is part of a buffer, as the sizes say, with its elements from `axis` on side by side."""
     while (op := defining_op(piece)) is not None:
         if not _is_slice_by_one(op, axis):
             return False
@@ -168,7 +168,7 @@ def _is_run(piece: ir.Value, axis: int) -> bool:
 
 
 def _is_slice_by_one(op: ir.Operation, axis: int) -> bool:
-    """Whether an op is a slice that sizes alone place, and takes neighbours along `axis`."""
+    """Tells whether an op is a slice that sizes alone place, and takes neighbours along `axis`."""
     if op.name == "stablehlo.slice":
         return integers(op.attributes["strides"])[axis] == 1
     return op.name == "stablehlo.real_dynamic_slice" and is_shape(op.operands[1]) and _steps(op)[axis] == 1

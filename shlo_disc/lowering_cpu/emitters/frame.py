@@ -76,7 +76,7 @@ class CpuFrame(Frame):
             self.function.attributes[RUNTIME_SIZE] = place
 
     def is_whole(self, width: int, size: Expr) -> bool:
-        """Whether a size is known to be a multiple of the vectors' width; where it is not, a masked one comes last."""
+        """Tells whether a size is a known multiple of the vector width; otherwise a masked vector comes last."""
         if self.facts.divides(width, size):
             return True
         self.guard("whole vectors", "a masked last vector", Relation.eq(size % width, 0))
@@ -91,16 +91,16 @@ class CpuFrame(Frame):
 
     @property
     def is_long(self) -> bool:
-        """Whether the body is too long for several versions of it."""
+        """Tells whether the body is too long for several versions of it."""
         return self.code_size >= LONG
 
     @cached_property
     def is_computing(self) -> bool:
-        """Whether an element takes longer to compute than to move."""
+        """Tells whether an element takes longer to compute than to move."""
         return total_code_size(self.fusion.entry_block.operations) >= COMPUTING
 
     def streams(self) -> ir.Value | None:
-        """Whether to write the outputs past the caches, decided at run time; None where it never pays.
+        """Tells whether to write the outputs past the caches, decided at run time; None where it never pays.
 
         Whole cache lines have to be written, so rows are to be multiples of one, and so is where the work starts, and
         where the outputs do. Elements that are narrower in memory than in registers are not written so.
@@ -263,7 +263,7 @@ def store(
 
 
 def _is_side_by_side(buffer: ir.Value, positions: Positions) -> bool:
-    """Whether the lanes stand at successive elements: along the last axis that is not of size 1."""
+    """Tells whether the lanes stand at successive elements: along the last axis that is not of size 1."""
     sizes = ir.MemRefType(buffer.type).shape
     axis = max(a for a, p in enumerate(positions) if not p.is_uniform)
     outer, (lane, *rest) = positions[:axis], positions[axis:]

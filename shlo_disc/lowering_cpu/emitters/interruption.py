@@ -27,7 +27,7 @@ class Interruption:
         self.asks = _operation("llvm.icmp", _i1(), self.function, null, predicate=_NOT_EQUAL)
 
     def before_trip(self, trips: ir.Value, between: int) -> ir.Value:
-        """Whether it has, asked before one trip in `between`, a power of two; `trips`: how many there have been."""
+        """Tells whether it has, before one trip in `between` (a power of two) of the `trips` so far."""
         rest = arith.andi(trips, index_constant(between - 1))
         is_asked = arith.cmpi(arith.CmpIPredicate.eq, rest, index_constant(0))
         asks = scf.IfOp(arith.andi(self.asks, is_asked), [_i1()], has_else=True)

@@ -151,7 +151,7 @@ class VectorRows(RowKernel):
         self.store(of_row)
 
     def _is_here(self, value: ir.Value, positions: Positions) -> bool:
-        """Whether `positions` is where the walk stands; sizes of 1 have one place only."""
+        """Tells whether `positions` is where the walk stands; sizes of 1 have one place only."""
         here = zip(positions, self.place(value, self.columns), dims_of(value), strict=True)
         return all(a == b for a, b, dim in here if dim.constant != 1)
 

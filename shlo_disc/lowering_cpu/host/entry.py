@@ -35,7 +35,7 @@ def write_entry(kernel: func.FuncOp) -> str:
 
 
 def _is_short(kernel: func.FuncOp) -> bool:
-    """Whether a kernel has at most `INLINED_OPS` ops."""
+    """Tells whether a kernel has at most `INLINED_OPS` ops."""
     count = 0
 
     def visit(op: ir.Operation) -> ir.WalkResult:

@@ -66,7 +66,7 @@ def _atan2_f64(y: Lanes, x: Lanes, coefficients: tuple[float, ...]) -> Lanes:
 
 
 def _is_negative(x: Lanes) -> Lanes:
-    """Whether the sign bit is set, that of zero included."""
+    """Tells whether the sign bit is set, that of zero included."""
     return x.bits().lt(0)
 
 

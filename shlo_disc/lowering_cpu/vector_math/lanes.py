@@ -217,7 +217,7 @@ class Lanes:
         return Lanes(arith.mului_extended(self.value, other.value)[1])
 
     def any(self) -> ir.Value:
-        """Whether an i1 lane is true, as one i1."""
+        """Tells whether an i1 lane is true, as one i1."""
         if isinstance(self.type, ir.VectorType):
             return vector.reduction(ir.IntegerType.get_signless(1), vector.CombiningKind.OR, self.value)
         return self.value

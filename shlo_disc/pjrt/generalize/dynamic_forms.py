@@ -254,7 +254,7 @@ STATED_BY_TYPE = tuple(
 
 
 def is_call_without_sizes(op: ir.OpView) -> bool:
-    """Whether an op calls a registered function, and does not say the sizes of its results by operands."""
+    """Tells whether an op calls a registered function, and does not say the sizes of its results by operands."""
     return find_custom_call(target_of(op)) is not None and _SHAPE_OPERANDS not in op.attributes
 
 

@@ -86,7 +86,7 @@ class Expressions:
         return tuple(self.of(number) for number in self.samples.attributes[position, name])
 
     def is_broadcast(self, size: int, used: int) -> bool:
-        """Whether a value with the first number as a size is broadcast where it is used with the second one.
+        """Tells whether a value with the first number as a size is broadcast where it is used with the second one.
 
         A size of 1 is broadcast, of any other a prefix is taken. Raises NotGeneralError when the samples do both.
         """
@@ -158,11 +158,11 @@ class Expressions:
         at.choose_results(formula(op, sizes) if formula else {})
 
     def is_known(self, number: int) -> bool:
-        """Whether a number has its expression."""
+        """Tells whether a number has its expression."""
         return self.relations.root(number) in self._known
 
     def fits(self, expression: Expr, number: int) -> bool:
-        """Whether an expression is the number in all samples."""
+        """Tells whether an expression is the number in all samples."""
         return self._search.fits(expression, self.samples.values[number])
 
     def evaluate(self, expression: Expr) -> Values | None:

@@ -69,11 +69,11 @@ class Samples:
         self.splats = {position for position, row in zip(positions, lead["constants"], strict=True) if row[2]}
 
     def is_fixed(self, number: int) -> bool:
-        """Whether the number is the same in all programs."""
+        """Tells whether the number is the same in all programs."""
         return len(set(self.values[number])) == 1
 
     def is_attribute(self, number: int) -> bool:
-        """Whether an attribute has the number, and no type."""
+        """Tells whether an attribute has the number, and no type."""
         return self._places[number][0] in ("attribute", "element")
 
     def origin(self, value: ir.Value) -> ir.Value:
@@ -97,7 +97,7 @@ class Samples:
         return f"element {axis} of {name}" if kind == "element" else f"axis {axis} of {kind} {index} of {name}"
 
     def is_argument(self, number: int) -> bool:
-        """Whether a number is a size of an argument of the program."""
+        """Tells whether a number is a size of an argument of the program."""
         kind, position, *_ = self._places[number]
         op = self.operations[position]
         return kind == "argument" and "sym_name" in op.attributes and str(op.attributes["sym_name"]) == '"main"'
@@ -129,7 +129,7 @@ class Samples:
 
 
 def _has_shape(op: ir.OpView, names: Sequence[str]) -> bool:
-    """Whether an operation of one of the names has a result with sizes."""
+    """Tells whether an operation of one of the names has a result with sizes."""
     return op.operation.name in names and ir.RankedTensorType(op.results[0].type).rank > 0
 
 

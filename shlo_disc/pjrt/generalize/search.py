@@ -82,7 +82,7 @@ class Search:
         return self._values[expression]
 
     def fits(self, expression: Expr, values: Values) -> bool:
-        """Whether an expression has these values."""
+        """Tells whether an expression has these values."""
         return self.values(expression) == values
 
     def is_less(self, one: Expr, other: Expr) -> bool:

@@ -64,7 +64,7 @@ class Meshes:
 
     @property
     def are_stated(self) -> bool:
-        """Whether the module has meshes: shardings are in Shardy's form."""
+        """Tells whether the module has meshes: shardings are in Shardy's form."""
         return bool(self._named)
 
     def sharding(self, attribute: Any, sums_are_made: bool = False) -> Sharding:

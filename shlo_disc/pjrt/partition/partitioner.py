@@ -130,7 +130,7 @@ class Partitioner:
 
     @property
     def is_automatic(self) -> bool:
-        """Whether the ops at hand are for all devices together, and not for each as in a manual computation."""
+        """Tells whether the ops at hand are for all devices together, and not for each as in a manual computation."""
         return self._manual == 0 and self.meshes.are_stated
 
     @contextmanager
@@ -180,7 +180,7 @@ class Partitioner:
         return _read(_text(op.attributes[_HLO]), op.operation.name, op.results[0])
 
     def is_manual(self, op: Any) -> bool:
-        """Whether an annotation of HLO says that a value is one device's own."""
+        """Tells whether an annotation of HLO says that a value is one device's own."""
         return _text(op.attributes[_HLO]) == "{manual}"
 
     def trial(self, block: Any, arguments: Sequence[Sharding]) -> list[Sharding]:

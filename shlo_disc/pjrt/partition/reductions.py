@@ -57,7 +57,7 @@ def _fill_body(region: Any, name: str, scalar: Any) -> None:
 
 
 def _combines(op: Any) -> bool:
-    """Whether partial results of the op, each from the start value on, can be combined by its body."""
+    """Tells whether partial results of the op, each from the start value on, can be combined by its body."""
     if len(op.results) != 1:
         return False
     block = op.regions[0].blocks[0]
@@ -71,7 +71,7 @@ def _combines(op: Any) -> bool:
 
 
 def _is_number(value: Any, number: int) -> bool:
-    """Whether a scalar is a constant of that value."""
+    """Tells whether a scalar is a constant of that value."""
     ir = bindings()
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "stablehlo.constant":

@@ -81,7 +81,7 @@ class Resharder:
         return self._slice(value, missing) if any(missing) else value
 
     def is_first(self) -> Any:
-        """Whether the device is the first one."""
+        """Tells whether the device is the first one."""
         ir = bindings()
         truth = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
         equal = ir.Attribute.parse("#stablehlo<comparison_direction EQ>")

@@ -26,7 +26,7 @@ class MeshAxis(NamedTuple):
     order: tuple[int, ...] = ()
 
     def is_apart_from(self, other: MeshAxis) -> bool:
-        """Whether the two say different things of a device."""
+        """Tells whether the two say different things of a device."""
         low, high = sorted((self, other))
         return low.order == high.order and high.stride % (low.stride * low.size) == 0
 
@@ -52,7 +52,7 @@ def count(axes: Iterable[MeshAxis]) -> int:
 
 
 def are_apart(axes: Sequence[MeshAxis], others: Iterable[MeshAxis]) -> bool:
-    """Whether no axis of one sequence depends on one of the other."""
+    """Tells whether no axis of one sequence depends on one of the other."""
     return all(axis.is_apart_from(other) for other in others for axis in axes)
 
 
@@ -85,7 +85,7 @@ class Sharding:
         return tuple(axis for dim in self.dims for axis in dim)
 
     def fits(self, shape: Sequence[int]) -> bool:
-        """Whether every dimension can be divided evenly."""
+        """Tells whether every dimension can be divided evenly."""
         return all(size % count(axes) == 0 for size, axes in zip(shape, self.dims, strict=True))
 
     def fitted(self, shape: Sequence[int]) -> Sharding:

@@ -138,7 +138,7 @@ def _constraint(facts: Facts, relation: Relation) -> str:
 
 
 def _is_enough(facts: Facts, promise: Relation, relation: Relation) -> bool:
-    """Whether a relation is proved once another one is known."""
+    """Tells whether a relation is proved once another one is known."""
     more = facts.copy()
     try:
         more.add(promise)

@@ -229,7 +229,7 @@ class Library(Fusion):
 
 
 def is_fusion(function: ir.OpView) -> bool:
-    """Whether a function is a fusion."""
+    """Tells whether a function is a fusion."""
     return FUSION in function.attributes
 
 

@@ -301,7 +301,7 @@ def _load(v: Scope, op: ir.Operation) -> None:
 
 
 def _compare(v: Scope, op: ir.Operation) -> None:
-    """Whether a byte that was loaded is not 0."""
+    """Tells whether a byte that was loaded is not 0."""
     is_unequal = ir.IntegerAttr(op.attributes["predicate"]).value == arith.CmpIPredicate.ne
     if not is_unequal or _maker(op.operands[0]) != "memref.load" or _number(op.operands[1]) != 0:
         raise Malformed("it does not ask whether a byte that was loaded is not 0")

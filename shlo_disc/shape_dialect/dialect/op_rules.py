@@ -132,7 +132,7 @@ def _signature_fits(v: Scope, op: ir.Operation) -> None:
 
 
 def _is_of(v: Scope, spec: TensorSpec, value: ir.Value) -> bool:
-    """Whether a value is such a tensor; one of complex numbers may be one of reals, with an axis of 2 more."""
+    """Tells whether a value is such a tensor; one of complex numbers may be one of reals, with an axis of 2 more."""
     element = BY_MLIR[str(storage_type(element_type_of(value)))].name
     has_sizes = v.has_run("annotate")
     dims = dims_of(value) if has_sizes else spec.dims

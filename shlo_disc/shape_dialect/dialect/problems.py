@@ -61,7 +61,7 @@ class MatrixProduct:
         return self.transposed() if self.writes_columns else self
 
     def rounds_to(self, result: str) -> bool:
-        """Whether a result of an element type (MLIR's name) has that of 16-bit sides, and not that of their sums."""
+        """Tells whether results have the element type (MLIR's name) of 16-bit operands and not that of their sums."""
         return self.element == result in ("bf16", "f16")
 
     @property
@@ -79,7 +79,7 @@ class MatrixProduct:
 
     @property
     def is_row_major(self) -> bool:
-        """Whether the result lies in memory in the order of batch, m, n, without gaps."""
+        """Tells whether the result lies in memory in the order of batch, m, n, without gaps."""
         step = Expr.const(1)
         for axis in (self.n, self.m, *reversed(self.batch)):
             if axis.size.constant != 1 and axis.result != step:

@@ -49,12 +49,12 @@ class Scope:
         return facts_of(self.module)
 
     def are_equal(self, some: Sequence[Expr], others: Sequence[Expr]) -> bool:
-        """Whether sizes are proved to be equal one by one, however they are written."""
+        """Tells whether sizes are proved to be equal one by one, however they are written."""
         alike = tuple(some) == tuple(others)
         return alike or (len(some) == len(others) and all(map(self.facts.equal, some, others)))
 
     def has_run(self, stage: str, is_between: bool = False) -> bool:
-        """Whether a stage has run, or in part where `is_between`."""
+        """Tells whether a stage has run, or in part where `is_between`."""
         return self.stage in ORDER and ORDER.index(self.stage) + is_between >= ORDER.index(stage)
 
     def check_type(self, type_: ir.Type) -> None:
@@ -87,6 +87,6 @@ class Scope:
 
 
 def is_private(function: ir.OpView) -> bool:
-    """Whether a function is not the entry."""
+    """Tells whether a function is not the entry."""
     visibility = function.attributes.get("sym_visibility")
     return visibility is not None and ir.StringAttr(visibility).value == "private"

@@ -67,7 +67,7 @@ def has_dims(type_: ir.Type) -> bool:
 
 
 def has_encoding(type_: ir.Type) -> bool:
-    """Whether a type is a ranked tensor with symbolic sizes."""
+    """Tells whether a type is a ranked tensor with symbolic sizes."""
     return isinstance(type_, ir.RankedTensorType) and type_.encoding is not None
 
 

@@ -121,7 +121,7 @@ def _place(op: ir.OpView) -> str:
 
 
 def _has_parameters(op: ir.OpView) -> bool:
-    """Whether operands say more than the sizes of the results: data among them is read even if these are known."""
+    """Tells whether operands say more than the sizes of the results: their data is read even if these are known."""
     is_window = op.operation.name == "stablehlo.custom_call" and _target(op) == "stablehlo.dynamic_reduce_window"
     return is_window or op.operation.name in _PARAMETERS
 

@@ -52,7 +52,7 @@ class SymbolicValues:
         return self.relations.get(value)
 
     def is_known(self, value: ir.Value) -> bool:
-        """Whether `get` may find the elements of `value`; it does for all but booleans."""
+        """Tells whether `get` may find the elements of `value`; it does for all but booleans."""
         return value in self._booleans or value in self.elements
 
     def visit(self, op: ir.OpView) -> None:
@@ -343,13 +343,13 @@ _BOOLEAN_UNSAFE = frozenset({"stablehlo.add", "stablehlo.multiply", "stablehlo.n
 
 
 def _applies(op: ir.OpView) -> bool:
-    """Whether an op's integer semantics are those of its rule (bitwise ops only on booleans, sums only on integers)."""
+    """Tells whether an op's integer semantics are those of its rule (bitwise ops on booleans, sums on integers)."""
     name = op.operation.name
     boolean = len(op.results) == 1 and is_boolean(op.results[0])
     return (name not in _BOOLEAN_ONLY or boolean) and (name not in _BOOLEAN_UNSAFE or not boolean)
 
 
 def is_boolean(value: ir.Value) -> bool:
-    """Whether the elements of a tensor are booleans."""
+    """Tells whether the elements of a tensor are booleans."""
     element = ir.RankedTensorType(value.type).element_type
     return isinstance(element, ir.IntegerType) and element.width == 1

@@ -88,6 +88,6 @@ class _Walk:
                 raise Malformed(f"{what} has the size {b} where it is {a}")
 
     def _is_equal(self, a: Expr, b: Expr) -> bool:
-        """Whether two sizes are proved to be equal by what the module declares, or are not seen to differ."""
+        """Tells whether two sizes are proved to be equal by what the module declares, or are not seen to differ."""
         proved = self.facts.prove(Relation.eq(a, b))
         return not self.facts.are_seen_to_differ(a, b) if proved is None else proved

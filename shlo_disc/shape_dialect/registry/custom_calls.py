@@ -36,7 +36,7 @@ _lock = threading.Lock()
 
 
 def is_callback(name: str) -> bool:
-    """Whether a custom call is one to Python, as it is in programs that JAX lowers for itself."""
+    """Tells whether a custom call is one to Python, as it is in programs that JAX lowers for itself."""
     return "python" in name and name.endswith("_callback")
 
 

@@ -38,7 +38,7 @@ class LapackFunction:
 
     @property
     def is_complex(self) -> bool:
-        """Whether the matrices have complex elements."""
+        """Tells whether the matrices have complex elements."""
         return self.letter in "cz"
 
 

@@ -108,7 +108,7 @@ def _unwrap_mods(a: Expr, k: int) -> Expr:
 
 
 def _fits_residue(a: Expr, k: int) -> bool:
-    """Whether 0 <= a < k for all values, seen from the ranges of `mod` by constants alone."""
+    """Tells whether 0 <= a < k for all values, seen from the ranges of `mod` by constants alone."""
     low = high = 0
     for coefficient, monomial in a.terms:
         bound = 1

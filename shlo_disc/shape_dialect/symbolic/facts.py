@@ -134,7 +134,7 @@ class Facts:
         return (self._lower_bound(e), None if upper is None else -upper)
 
     def divides(self, k: ExprLike, expr: ExprLike) -> bool:
-        """Whether the value is proved to be a multiple of `k` (an expression is tried as a polynomial factor)."""
+        """Tells whether the value is proved to be a multiple of `k` (an expression is tried as a polynomial factor)."""
         part = self._about(as_expr(expr).symbols() | as_expr(k).symbols())
         if part is not self:
             return part.divides(k, expr)
@@ -157,14 +157,14 @@ class Facts:
         return self._residues[key]
 
     def at_least(self, e: Expr, bound: int) -> bool:
-        """Whether `e >= bound` is proved."""
+        """Tells whether `e >= bound` is proved."""
         part = self._about(e.symbols())
         if part is not self:
             return part.at_least(e, bound)
         return self._search.at_least(self.canonical(e), bound)
 
     def are_seen_to_differ(self, a: Expr, b: Expr) -> bool:
-        """Whether two sizes differ at one of some admissible values of the symbols. False proves nothing."""
+        """Tells whether two sizes differ at one of some admissible values of the symbols. False proves nothing."""
         part = self._about(a.symbols() | b.symbols())
         if part is not self:
             return part.are_seen_to_differ(a, b)
@@ -172,7 +172,7 @@ class Facts:
         return any(least is not None and least < 0 for least in map(self._search.least_sample, (e, -e)))
 
     def equal(self, a: ExprLike, b: ExprLike) -> bool:
-        """Whether two sizes are proved to be equal, however they are written."""
+        """Tells whether two sizes are proved to be equal, however they are written."""
         return a == b or self.prove(Relation.eq(a, b)) is True
 
     def samples(self, names: Iterable[str], count: int) -> Iterator[dict[str, int]]:
@@ -359,7 +359,7 @@ class Facts:
         return False if self._never_zero(e) else None
 
     def _never_zero(self, e: Expr) -> bool:
-        """Whether a small modulus or the list of all values shows that `e` is not zero."""
+        """Tells whether a small modulus or the list of all values shows that `e` is not zero."""
         values = self._search.values(e)
         return (values is not None and 0 not in values) or any(
             self.residue(e, k) not in (None, 0) for k in (2, 3, 4, 8)

@@ -49,7 +49,7 @@ class BoundSearch:
         self._world = Nonnegative(self._store.domain)
 
     def at_least(self, e: Expr, bound: int) -> bool:
-        """Whether `e >= bound` is proved."""
+        """Tells whether `e >= bound` is proved."""
         low = self._quick_bound(e)
         if low is None or low < bound:
             sample = self.least_sample(e)
@@ -72,7 +72,7 @@ class BoundSearch:
         return self._bounds[e]
 
     def contradicts(self, e: Expr) -> bool:
-        """Whether the facts near `e` contradict each other."""
+        """Tells whether the facts near `e` contradict each other."""
         return Problem(self._world, self._neighbours(e, [])).contradicts()
 
     def _goes_far(self, e: Expr) -> bool:
@@ -213,7 +213,7 @@ class BoundSearch:
 
 
 def _is_expandable(e: Expr) -> bool:
-    """Whether writing each atom as a bound plus an unknown gives few enough terms, operands of operations included."""
+    """Tells whether writing each atom as a bound plus an unknown gives few enough terms, operands included."""
     return _expanded_terms(e) <= _MAX_TERMS
 
 

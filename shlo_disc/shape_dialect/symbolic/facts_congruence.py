@@ -51,7 +51,7 @@ def meet(a: Congruence, b: Congruence) -> Congruence | None:
 
 
 def contains(a: Congruence, value: int) -> bool:
-    """Whether `value` is in the class."""
+    """Tells whether `value` is in the class."""
     return (value - a[1]) % a[0] == 0 if a[0] else value == a[1]
 
 

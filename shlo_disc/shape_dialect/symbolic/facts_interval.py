@@ -88,7 +88,7 @@ def hull(parts: list[Interval]) -> Interval:
 
 
 def is_empty(a: Interval) -> bool:
-    """Whether no integer is inside."""
+    """Tells whether no integer is inside."""
     return a[0] is not None and a[1] is not None and a[0] > a[1]
 
 

@@ -176,7 +176,7 @@ class Problem:
         return self._minimise(target)
 
     def contradicts(self) -> bool:
-        """Whether the rows have no common solution even over the rationals."""
+        """Tells whether the rows have no common solution even over the rationals."""
         self._define_operations(ZERO)
         if all(row.constant_term >= 0 for row in self._pool):
             return False

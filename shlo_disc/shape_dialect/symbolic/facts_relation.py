@@ -78,7 +78,7 @@ class Relation:
         return self.lhs.symbols() | self.rhs.symbols()
 
     def evaluate(self, env: Mapping[str, int]) -> bool:
-        """Whether the relation holds. Raises ZeroDivisionError on a division by zero."""
+        """Tells whether the relation holds. Raises ZeroDivisionError on a division by zero."""
         return _HOLDS[self.operator](self.lhs.evaluate(env) - self.rhs.evaluate(env))
 
     def substitute(self, env: Mapping[str, ExprLike]) -> Relation:

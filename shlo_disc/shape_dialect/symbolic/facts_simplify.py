@@ -181,5 +181,5 @@ def _multiply_back(facts: Oracle, e: Expr) -> Expr:
 
 
 def _cancels(e: Expr, part: Expr) -> bool:
-    """Whether every term of `part` is a term of `e`, so that subtracting it leaves fewer terms."""
+    """Tells whether every term of `part` is a term of `e`, so that subtracting it leaves fewer terms."""
     return bool(part.terms) and set(part.terms) <= set(e.terms)

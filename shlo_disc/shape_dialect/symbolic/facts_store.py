@@ -91,7 +91,7 @@ class Store:
         return sorted(e.symbols() | self.canonical(e).symbols())
 
     def is_nonzero(self, e: Expr) -> bool:
-        """Whether a disequality says that the canonical `e` is not zero."""
+        """Tells whether a disequality says that the canonical `e` is not zero."""
         return any(e in (known, -known) for known in self.nonzero)
 
     def rows_with(self, name: str) -> Iterator[Expr]:

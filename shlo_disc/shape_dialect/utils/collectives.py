@@ -62,7 +62,7 @@ def counts_of(module: ir.Operation) -> Counts:
 
 
 def runs_on_all(op: ir.OpView) -> bool:
-    """Whether the module around an op is compiled to run on all of its participants."""
+    """Tells whether the module around an op is compiled to run on all of its participants."""
     return PARTICIPANTS in module_of(op).attributes
 
 
@@ -125,7 +125,7 @@ def _expanded(group: list[int], copy: Callable[[int], list[int]], joined: bool) 
 
 
 def _strategy(op: ir.OpView) -> tuple[bool, bool]:
-    """Whether groups are of partitions, and whether groups of replicas join all partitions."""
+    """Tells whether groups are of partitions, and whether groups of replicas join all partitions."""
     handle = op.attributes.get("channel_handle", None)
     has_channel = handle is not None and "handle = 0" not in str(handle)
     moves = op.operation.name in (

@@ -64,7 +64,7 @@ def called_function(op: ir.OpView) -> ir.OpView:
 
 
 def is_condition(block: ir.Block) -> bool:
-    """Whether a block decides if a loop goes on."""
+    """Tells whether a block decides if a loop goes on."""
     owner = block.owner
     return owner.operation.name == "stablehlo.while" and owner.regions[0].blocks[0] == block
 

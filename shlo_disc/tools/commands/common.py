@@ -234,7 +234,7 @@ def add_progress(command: argparse.ArgumentParser) -> None:
 
 
 def wants_progress(arguments: argparse.Namespace) -> bool:
-    """Whether somebody looks at standard error while a command works."""
+    """Tells whether somebody looks at standard error while a command works."""
     return bool(arguments.progress) or is_terminal(sys.stderr)
 
 

@@ -44,7 +44,7 @@ class Failure(NamedTuple):
         return f"{self.kind}{f' at {sizes}' if sizes else ''}: {self.text.splitlines()[0] if self.text else ''}"
 
     def is_like(self, other: Failure) -> bool:
-        """Whether two programs fail alike."""
+        """Tells whether two programs fail alike."""
         return (self.kind, self.pattern) == (other.kind, other.pattern)
 
 

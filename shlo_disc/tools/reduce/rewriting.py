@@ -44,12 +44,12 @@ def _inside(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def is_used(value: ir.Value) -> bool:
-    """Whether anything reads a value."""
+    """Tells whether anything reads a value."""
     return next(iter(value.uses), None) is not None
 
 
 def has_effect(op: ir.Operation) -> bool:
-    """Whether an op does something else than to give results: one without results, or a call that says so."""
+    """Tells whether an op does something else than to give results: one without results, or a call that says so."""
     attributes = op.attributes
     if "has_side_effect" in attributes and ir.BoolAttr(attributes["has_side_effect"]).value:
         return True

@@ -79,12 +79,12 @@ def _needed(loop: ir.OpView) -> set[int]:
 
 
 def is_used(value: ir.Value) -> bool:
-    """Whether anything reads a value."""
+    """Tells whether anything reads a value."""
     return next(iter(value.uses), None) is not None
 
 
 def has_side_effects(op: ir.Operation) -> bool:
-    """Whether an op, or one in its regions, is a call that counts for more than its results."""
+    """Tells whether an op, or one in its regions, is a call that counts for more than its results."""
     if "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value:
         return True
     return any(

@@ -43,7 +43,7 @@ def decompose(module: ir.Module) -> None:
 
 
 def is_complex(type_: ir.Type) -> bool:
-    """Whether it is a tensor of complex numbers."""
+    """Tells whether it is a tensor of complex numbers."""
     return isinstance(type_, ir.RankedTensorType) and isinstance(type_.element_type, ir.ComplexType)
 
 

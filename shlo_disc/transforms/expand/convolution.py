@@ -60,7 +60,7 @@ def canonical_convolution(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> b
 
 
 def _is_plain(conv: Convolution, padding: Dims) -> bool:
-    """Whether nothing but zeros around the input keep a convolution in canonical order from being canonical."""
+    """Tells whether nothing but zeros around the input keep a convolution in canonical order from being canonical."""
     is_constant = all(e.constant is not None for e in padding)
     return conv.rank > 0 and is_constant and set(conv.lhs_dilation) <= {1} and conv.batch_groups == 1
 

@@ -47,7 +47,7 @@ def convolution_of_patches(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> 
 
 
 def _pays(op: ir.OpView) -> bool:
-    """Whether a product of patches has enough to do for what they take to write and read."""
+    """Tells whether a product of patches has enough to do for what they take to write and read."""
     conv, elements = convolution_of(op), {str(element_type_of(v)) for v in (*op.operands, op.results[0])}
     if conv.rank == 0 or conv.feature_groups != 1 or len(elements) != 1 or not elements <= set(_ELEMENTS):
         return False

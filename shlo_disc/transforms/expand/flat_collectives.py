@@ -71,7 +71,7 @@ def reduce_scatter(op: ir.OpView, axis: int) -> list[ir.Value]:
 
 
 def _library_combines(name: str, element: ir.Type) -> bool:
-    """Whether NCCL has the reduction, and means by it what StableHLO does."""
+    """Tells whether NCCL has the reduction, and means by it what StableHLO does."""
     if name == "stablehlo.multiply":
         return not isinstance(element, ir.ComplexType)
     is_integer = isinstance(element, ir.IntegerType)

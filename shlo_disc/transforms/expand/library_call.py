@@ -19,7 +19,7 @@ SLOTS = 16
 
 
 def is_library_call(op: ir.Operation) -> bool:
-    """Whether an op is a call in the form of this module."""
+    """Tells whether an op is a call in the form of this module."""
     return op.name == "stablehlo.custom_call" and LIBRARY in op.attributes
 
 

@@ -55,7 +55,7 @@ def remove_quantized_types(module: ir.Module) -> None:
 
 
 def is_quantized(value: ir.Value) -> bool:
-    """Whether a value is a tensor of a quantized type."""
+    """Tells whether a value is a tensor of a quantized type."""
     return isinstance(value.type, ir.RankedTensorType) and isinstance(element_type_of(value), quant.QuantizedType)
 
 
@@ -81,7 +81,7 @@ class _Rewriting:
             op.erase()
 
     def concerns(self, op: ir.OpView) -> bool:
-        """Whether an op reads or makes quantized values."""
+        """Tells whether an op reads or makes quantized values."""
         reads = bool(self.kinds) and any(v in self.kinds for v in op.operands)
         return reads or any(is_quantized(r) for r in op.results)
 
@@ -103,7 +103,7 @@ class _Rewriting:
             self._compute(op)
 
     def _is_one_kind(self, op: ir.OpView) -> bool:
-        """Whether integers stay what they are: the parameters do, along whichever axis they are given.
+        """Tells whether integers stay what they are: the parameters do, along whichever axis they are given.
 
         StableHLO's verifier has that axis where the movement brings it.
         """

@@ -144,7 +144,7 @@ class Attention:
 
     @property
     def is_matrix(self) -> bool:
-        """Whether neither key nor value has the last row axis."""
+        """Tells whether neither key nor value has the last row axis."""
         last = len(self.first.axes) - 2
         of_value = [axes[1 - self.weights] for axes in self.second.axes if axes[self.weights] == last]
         return last >= 0 and self.key_rows[last] is None and of_value == [None]
@@ -172,7 +172,7 @@ def _is_worth_it(found: Attention) -> bool:
 
 
 def is_online() -> bool:
-    """Whether the target goes through rows in pieces, and so takes a softmax only."""
+    """Tells whether the target goes through rows in pieces, and so takes a softmax only."""
     return policy().online_attention_depth > 0
 
 
@@ -213,7 +213,7 @@ def readers(value: ir.Value) -> Iterator[ir.Operation]:
 
 
 def is_only_read_by(value: ir.Value, reader: ir.Operation) -> bool:
-    """Whether a call is the only reader of a value, by one operand, through reshapes."""
+    """Tells whether a call is the only reader of a value, by one operand, through reshapes."""
     if sum(root(v) == value for v in reader.operands) != 1:
         return False
     return all(user == reader for user in readers(value))

@@ -306,7 +306,7 @@ class ClonedBody:
             self._collect(operand, found)
 
     def _is_inside(self, op: ir.Operation) -> bool:
-        """Whether a free op is copied into the kernel. A reshape of an outside value is a view, outside."""
+        """Tells whether a free op is copied into the kernel. A reshape of an outside value is a view, outside."""
         if self.from_memory or not is_free(op):
             return False
         return op.name not in RESHAPES or self._reads_member(op.operands[0])

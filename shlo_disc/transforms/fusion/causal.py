@@ -207,7 +207,7 @@ class _Proof:
         return value.rounded() if self.magnitude is None and element in _NARROW else value.of_type(element)
 
     def is_in_place(self, value: MaskedValue) -> bool:
-        """Whether a value's hidden elements are those of hidden columns."""
+        """Tells whether a value's hidden elements are those of hidden columns."""
         return value.axes in (None, (self.rank - 2, self.rank - 1))
 
     def _note_reach(self, value: ir.Value, element: str) -> None:
@@ -359,7 +359,7 @@ class _Proof:
 
 
 def _combines_both(op: ir.OpView) -> bool:
-    """Whether the body of a reduction is one op of both its arguments."""
+    """Tells whether the body of a reduction is one op of both its arguments."""
     block = op.regions[0].blocks[0]
     combined, returned = block.operations
     return set(combined.operands) == set(block.arguments) and list(returned.operands) == list(combined.results)

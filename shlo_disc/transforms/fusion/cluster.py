@@ -122,7 +122,7 @@ class Graph:
         return bool(self._needs[cluster.number] >> on.number & 1)
 
     def can_add(self, cluster: Cluster, producers: Iterable[Cluster]) -> bool:
-        """Whether an op that reads `producers` may join `cluster` without a cycle."""
+        """Tells whether an op that reads `producers` may join `cluster` without a cycle."""
         return not any(p is not cluster and self.depends(p, cluster) for p in producers)
 
     def reductions_of(self, cluster: Cluster, op: ir.Operation) -> int:
@@ -188,7 +188,7 @@ class Graph:
                 self._needs[number] |= needs
 
     def can_merge(self, a: Cluster, b: Cluster) -> bool:
-        """Whether two clusters may become one: no third cluster lies between them."""
+        """Tells whether two clusters may become one: no third cluster lies between them."""
         return not self._path_through_third(a, b) and not self._path_through_third(b, a)
 
     def _path_through_third(self, first: Cluster, last: Cluster) -> bool:

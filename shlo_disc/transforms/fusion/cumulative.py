@@ -30,7 +30,7 @@ class Cumulative:
 
     @property
     def is_forward(self) -> bool:
-        """Whether the windows are prefixes; else they are suffixes."""
+        """Tells whether the windows are prefixes; else they are suffixes."""
         return self.padding[1] == Expr.const(0)
 
 

@@ -268,7 +268,7 @@ class Grouping:
 
 
 def _is_overwritable(value: ir.Value) -> bool:
-    """Whether a value probably lies in a buffer that nothing else needs: what a loop carries, a result of its own."""
+    """Tells whether a value probably has a buffer of its own: a loop-carried value, or a result."""
     op = defining_op(value)
     while op is not None and op.name in RESHAPES:
         value = op.operands[0]

@@ -245,7 +245,7 @@ def _stands_there(
 
 
 def depends_on_reduction(op: ir.Operation, members: set[ir.Operation]) -> bool:
-    """Whether a reduction among `members` is above `op`, through members and free ops."""
+    """Tells whether a reduction among `members` is above `op`, through members and free ops."""
     pending = [op]
     seen: set[ir.Operation] = set()
     while pending:

@@ -44,7 +44,7 @@ class Overwrite:
 
     @property
     def walks_rows(self) -> bool:
-        """Whether it goes through rows rather than elements."""
+        """Tells whether it goes through rows rather than elements."""
         return isinstance(self.what, RowReduce)
 
 
@@ -52,12 +52,12 @@ IN_PLACE = Pattern[Overwrite]("in-place", "a loop or row kernel writes a result 
 
 
 def may_write_where(fusion: func.FuncOp, argument: int, result: int) -> bool:
-    """Whether the kernel of `fusion` may write result `result` in the buffer of argument `argument`."""
+    """Tells whether the kernel of `fusion` may write result `result` in the buffer of argument `argument`."""
     return IN_PLACE.match(lambda f: f if _walks(f) else None, Overwrite(fusion, argument, result)) is not None
 
 
 def _walks(found: Overwrite) -> bool:
-    """Whether a kernel goes through the elements of its results, or its rows, one after the other."""
+    """Tells whether a kernel goes through the elements of its results, or its rows, one after the other."""
     return isinstance(found.what, Loop | Epilogue) or (found.walks_rows and found.what.collapsed)
 
 

@@ -120,7 +120,7 @@ def _number(value: ir.Value) -> float | None:
 
 
 def _is_to_float(op: ir.Operation) -> bool:
-    """Whether an op converts floats, or whole numbers, to floats."""
+    """Tells whether an op converts floats, or whole numbers, to floats."""
     if op.name != "stablehlo.convert" or str(element_type_of(op.results[0])) not in FLOATS:
         return False
     return str(element_type_of(op.operands[0])) in FLOATS | {"i32", "i64"}
@@ -161,7 +161,7 @@ def _chosen(value: ir.Value) -> tuple[ir.Value, tuple[ir.Value, float] | None]:
 
 
 def _is_least(condition: ir.Value, largest: ir.Operation | None) -> bool:
-    """Whether a condition is that the result of a reduction is -inf."""
+    """Tells whether a condition is that the result of a reduction is -inf."""
     compare = _made_by(condition, "compare")
     if compare is None or largest is None:
         return False
@@ -175,7 +175,7 @@ def _is_least(condition: ir.Value, largest: ir.Operation | None) -> bool:
 
 
 def _reduces(op: ir.Operation, name: str, start: float) -> bool:
-    """Whether a reduction does one op with all elements, from a number on."""
+    """Tells whether a reduction does one op with all elements, from a number on."""
     if len(op.operands) != 2 or _number(op.operands[1]) != start:
         return False
     block = op.regions[0].blocks[0]

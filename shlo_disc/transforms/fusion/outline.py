@@ -123,7 +123,7 @@ class Outliner:
         return owner.name in CONTROL | {"func.call"}
 
     def _is_sized_later(self, view: ir.Value, source: ir.Value) -> bool:
-        """Whether the sizes of a view may be read from data after the buffer is written."""
+        """Tells whether the sizes of a view may be read from data after the buffer is written."""
         of_view, of_source = ({name for d in dims_of(v) for name in d.symbols()} for v in (view, source))
         return not (of_view & self.graph.binds.keys()) <= of_source
 
@@ -222,7 +222,7 @@ class Outliner:
         return [*results, *results] if cluster.kind == "sort" else results
 
     def _leaves(self, value: ir.Value, cluster: Cluster) -> bool:
-        """Whether a member's result is read outside its cluster, looking through free ops."""
+        """Tells whether a member's result is read outside its cluster, looking through free ops."""
         for use in value.uses:
             user = use.owner.operation
             if self.graph.of_op.get(user) is cluster:

@@ -115,7 +115,7 @@ def _rows_are_as_many(found: Following) -> bool:
 
 
 def writes_rows(found: Following) -> bool:
-    """Whether a row kernel writes as much as it reads: if it only reduces, the sums need a buffer all the same."""
+    """Tells whether a row kernel writes as much as it reads: if it only reduces, the sums need a buffer anyway."""
     return any(dims_of(v) == found.domain for v in found.outputs)
 
 

@@ -224,7 +224,7 @@ def row_dims(value: ir.Value, axis: int | None) -> Dims:
 
 
 def _is_worth_it(found: LoopOfRows) -> bool:
-    """Whether a row is of a moderate size, and the weights stay in a core's cache."""
+    """Tells whether a row is of a moderate size, and the weights stay in a core's cache."""
     weights = sum(product(dims_of(op.operands[1])).constant or 0 for op in dots_of(found))
     width = max((bytes_of(element_type_of(op.results[0])) for op in dots_of(found)), default=0)
     kept = {found.returned[i]: 0 for i in found.states} | found.row_axis

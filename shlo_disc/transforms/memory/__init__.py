@@ -209,14 +209,14 @@ class Planner:
         return self.kept.get(owner.results[position])
 
     def _may_replace(self, present: ir.Value, op: ir.Operation, index: int) -> bool:
-        """Whether result `index` of `op` may be written where `present` is, in the block of `op`."""
+        """Tells whether result `index` of `op` may be written where `present` is, in the block of `op`."""
         last = terminator_of(op.block).operation
         if not self.live.is_used_after(present, op, last):
             return not self.live.is_used_at(present, op) or self._overwrites(op, index, present)
         return self._may_keep(present, op, index, last)
 
     def _may_keep(self, present: ir.Value, op: ir.Operation, index: int, last: ir.Operation) -> bool:
-        """Whether the branches of `op` may find `present` where their result goes, and remember that they do.
+        """Tells whether the branches of `op` may find `present` where their result goes, and remember that they do.
 
         A branch that returns it has nothing to do then; the others replace it as soon as they do not need it any more.
         """
@@ -234,7 +234,7 @@ class Planner:
         return True
 
     def _overwrites(self, op: ir.Operation, index: int, source: ir.Value) -> bool:
-        """Whether result `index` may be written where `source` is, which `op` reads and nobody afterwards.
+        """Tells whether result `index` may be written where `source` is, which `op` reads and nobody afterwards.
 
         Kernels say so themselves; a loop may that starts from it.
         """

@@ -92,19 +92,19 @@ class Liveness:
         return self.uses[value][-1] if value in self.uses else 0
 
     def dies_at(self, value: ir.Value, op: ir.Operation) -> bool:
-        """Whether a value is last needed where `op` begins."""
+        """Tells whether a value is last needed where `op` begins."""
         return self.last_use(value) == self.begin[op]
 
     def is_used_at(self, value: ir.Value, op: ir.Operation) -> bool:
-        """Whether `op` itself, not what is in it, reads a value."""
+        """Tells whether `op` itself, not what is in it, reads a value."""
         return self._is_used_between(value, self.begin[op], self.begin[op])
 
     def is_used_after(self, value: ir.Value, op: ir.Operation, last: ir.Operation) -> bool:
-        """Whether a value is needed after the beginning of `op`, up to `last`."""
+        """Tells whether a value is needed after the beginning of `op`, up to `last`."""
         return self._is_used_between(value, self.begin[op] + 1, self.end[last])
 
     def is_used_behind(self, value: ir.Value, op: ir.Operation, last: ir.Operation) -> bool:
-        """Whether a value is needed after the end of `op`, up to `last`."""
+        """Tells whether a value is needed after the end of `op`, up to `last`."""
         return self._is_used_between(value, self.end[op] + 1, self.end[last])
 
     def _is_used_between(self, value: ir.Value, first: int, last: int) -> bool:

@@ -21,7 +21,7 @@ Functions = Mapping[str, func.FuncOp]
 
 
 def may_overwrite(fusion: func.FuncOp, argument: int, result: int, functions: Functions) -> bool:
-    """Whether the kernel of `fusion` may write a result where an argument of the same type is."""
+    """Tells whether the kernel of `fusion` may write a result where an argument of the same type is."""
     found = Overwrite(fusion, argument, result)
     if isinstance(found.what, Gemm):
         return EPILOGUE_IN_PLACE.match(lambda f: _followed(f, functions), found) is not None

@@ -101,7 +101,7 @@ class _Sum:
         return {side: s.whole for side, s in self.at_hand().items() if affine(s.place, counter) == order}
 
     def is_worth_it(self) -> bool:
-        """Whether what has to be written, in place of the sum, is not much larger than what is there."""
+        """Tells whether what has to be written, in place of the sum, is not much larger than what is there."""
         sides = (self.numbers.lhs_contracting_dimensions, self.numbers.rhs_contracting_dimensions)
         inner = [list(side) for side in sides]
         factors = list(self.dot.operands)
@@ -224,7 +224,7 @@ class _Accumulation:
         return None if place is None else _Saved(op.operands[0], op.results[0], dims_of(value), place)
 
     def has_all_rows(self, saved: _Saved) -> bool:
-        """Whether each iteration takes another row of an array from outside that has as many, in order."""
+        """Tells whether each iteration takes another row of an array from outside that has as many, in order."""
         if saved.whole.owner == self.body or self.op_of(saved.whole) is not None:
             return False
         sizes = (dims_of(saved.whole), dims_of(saved.part))
@@ -246,7 +246,7 @@ class _Accumulation:
         return start
 
     def _clamps_to_rows(self, clamp: ir.Operation) -> bool:
-        """Whether a clamp leaves the numbers from 0 up to the last iteration's alone."""
+        """Tells whether a clamp leaves the numbers from 0 up to the last iteration's alone."""
         bounds = [clamp.operands[i] for i in (0, 2)]
         if not all(_is_known(v) for v in bounds):
             return False

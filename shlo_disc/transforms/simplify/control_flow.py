@@ -71,7 +71,7 @@ def _may_run_before_the_loop(found: _Invariant) -> bool:
 
 
 def _may_run_before(op: ir.Operation, facts: Facts) -> bool:
-    """Whether an op may run although its loop does not: all that it reads is there, however small the arrays are."""
+    """Tells whether an op may run even if its loop does not: its operands exist, however small the arrays are."""
     name = op.name.removeprefix("stablehlo.")
     if name not in _WINDOWS:
         return True

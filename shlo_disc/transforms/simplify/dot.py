@@ -66,7 +66,7 @@ def _keeps_free_order(permutation: Sequence[int], used: set[int]) -> bool:
 
 
 def is_rounded(dot: ir.OpView) -> bool:
-    """Whether the target's products write the result's type, which is that of the operands."""
+    """Tells whether the target's products write the result's type, which is that of the operands."""
     types = {str(element_type_of(v)) for v in (*dot.operands, dot.results[0])}
     return len(types) == 1 and types <= policy().rounded_products
 

@@ -27,6 +27,6 @@ class LoopProduct:
         return stablehlo.DotDimensionNumbers(self.dot.attributes["dot_dimension_numbers"])
 
     def is_inside(self, value: ir.Value) -> bool:
-        """Whether a value is made in an iteration."""
+        """Tells whether a value is made in an iteration."""
         owner = value.owner
         return owner == self.body if isinstance(owner, ir.Block) else owner.operation.block == self.body

@@ -42,7 +42,7 @@ def materialize_shapes(module: ir.Module, facts: Facts) -> None:
 
 
 def _is_comparison(op: ir.OpView) -> bool:
-    """Whether an op gives booleans, which are looked at last: sizes need few of them once they are known."""
+    """Tells whether an op gives booleans, which are looked at last: sizes need few of them once they are known."""
     return len(op.results) == 1 and is_shape_like(op.results[0].type) and is_boolean(op.results[0])
 
 

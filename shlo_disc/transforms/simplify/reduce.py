@@ -28,7 +28,7 @@ def reduce_of_ones(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | N
 
 
 def starts_neutral(op: ir.OpView) -> bool:
-    """Whether a reduction of one tensor combines two elements by one op, and starts at that op's neutral element."""
+    """Tells whether a reduction of one tensor combines elements by one op and starts at its neutral element."""
     combining, *rest = op.regions[0].blocks[0].operations
     start = op.operands[1].owner
     if len(rest) != 1 or set(combining.operands) != set(op.regions[0].blocks[0].arguments):

@@ -70,7 +70,7 @@ class _Scanned(LoopProduct):
     arguments: list[ir.Value] = field(default_factory=list)
 
     def is_worth_it(self) -> bool:
-        """Whether what is multiplied is not much larger than a slice, and the products not much larger than that."""
+        """Tells whether the operands are not much larger than a slice, and the products not much larger than they."""
         lhs, slices = product(dims_of(self.dot.operands[0])), [product(dims_of(op.results[0])) for op in self.slices]
         if not any(lhs == growth * size for size in slices for growth in range(1, MOST_GROWTH + 1)):
             return False

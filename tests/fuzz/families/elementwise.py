@@ -195,7 +195,7 @@ _KEEP_SIGN = {"broadcast_in_dim", "convert", "dynamic_broadcast_in_dim", "dynami
 
 
 def is_wrapping_square(b: Builder, value: Value) -> bool:
-    """Whether an integer x*x may wrap around. XLA takes it for non-negative all the same, and drops an abs of it."""
+    """Tells whether an integer x*x may wrap around. XLA takes it for non-negative all the same and drops its abs."""
     step = next((s for s in b.steps if value in s.results), None)
     if step is None:
         return False

@@ -13,7 +13,7 @@ from tests.fuzz.ranges import Range, full, is_float, rounded
 
 
 def is_static(dims: Sequence[Expr]) -> bool:
-    """Whether no size is symbolic."""
+    """Tells whether no size is symbolic."""
     return all(d.constant is not None for d in dims)
 
 

@@ -36,7 +36,7 @@ class Window:
         return (dilated + self.low + self.high - self.spread) // self.stride + 1
 
     def fits(self, sizes: list[int]) -> bool:
-        """Whether a window fits at each of the sizes."""
+        """Tells whether a window fits at each of the sizes."""
         return min(sizes) >= 1 and self.low + self.high + min(sizes) >= self.spread
 
 

@@ -86,7 +86,7 @@ class Builder:
         return len(self.types[value].shape)
 
     def is_float(self, value: int) -> bool:
-        """Whether a value is of floats."""
+        """Tells whether a value is of floats."""
         return self.types[value].dtype.name.startswith(("float", "bfloat"))
 
     # ---- choices ----------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ class Finding:
     sizes: Sizes = field(default_factory=dict)
 
     def same_defect(self, other: Finding | None) -> bool:
-        """Whether another case shows the same, as far as one can tell."""
+        """Tells whether another case shows the same, as far as one can tell."""
         if other is None or other.kind != self.kind:
             return False
         return self.kind not in ("error", "refused") or self.text.split(":")[:2] == other.text.split(":")[:2]
@@ -271,7 +271,7 @@ class _Examination:
 
 
 def _alike(some: Results, others: Results) -> bool:
-    """Whether arrays are the same to the bit."""
+    """Tells whether arrays are the same to the bit."""
     return all(a.tobytes() == b.tobytes() for a, b in zip(some, others, strict=True))
 
 
@@ -291,7 +291,7 @@ def _described(error: BaseException) -> str:
 
 
 def _is_jax_limit(error: BaseException) -> bool:
-    """Whether JAX itself refuses a function at these sizes, such as the maximum of nothing."""
+    """Tells whether JAX itself refuses a function at these sizes, such as the maximum of nothing."""
     frames = traceback.extract_tb(error.__traceback__)
     is_of_tracing = not any("compile_and_load" in f.name for f in frames)
     return is_of_tracing and isinstance(error, ValueError | TypeError | IndexError | UnexpectedDimVar)

@@ -90,7 +90,7 @@ class Program:
 
     @property
     def x64(self) -> bool:
-        """Whether it needs JAX's 64 bits."""
+        """Tells whether it needs JAX's 64 bits."""
         return self.dtype == "float64"
 
     def text(self) -> str:

@@ -110,7 +110,7 @@ DIMENSIONS = {
 
 
 def is_product(rank: int = 2, element: str = "f32", groups: int = 1, swapped: bool = False, follower: str = "") -> bool:
-    """Whether a fusion with a convolution of 16 features by 16 is a product."""
+    """Tells whether a fusion with a convolution of 16 features by 16 is a product."""
     image, window, numbers = DIMENSIONS[rank]
     made = image.replace("8", "6")
     x, w, y = (f"tensor<{s}x{element}>" for s in (f"2x{image}x16", f"{window}x{16 // groups}x16", f"2x{made}x16"))

@@ -17,7 +17,7 @@ from tests.unit.transforms.test_loop_patterns import compiled
 
 
 def sort_kind(length: int) -> tuple[bool, set[str]]:
-    """Whether a sort and the slice of its beginning are one kernel, and which conditions failed."""
+    """Tells whether a sort and the slice of its beginning are one kernel, and which conditions failed."""
 
     def run(x: jax.Array) -> jax.Array:
         return lax.slice_in_dim(jnp.sort(x, 1), 0, length, axis=1)

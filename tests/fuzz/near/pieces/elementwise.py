@@ -33,7 +33,7 @@ ANY_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 
 def is_float(dtype: Any) -> bool:
-    """Whether a dtype is one of floats."""
+    """Tells whether a dtype is one of floats."""
     return bool(jnp.issubdtype(dtype, jnp.floating))
 
 

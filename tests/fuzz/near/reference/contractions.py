@@ -26,7 +26,7 @@ from tests.fuzz.near.reference.numbers import (
 
 
 def sum_is_exact(total: Array, *terms: Array) -> bool:
-    """Whether sums of products of these integers stay below what the accumulator holds exactly."""
+    """Tells whether sums of products of these integers stay below what the accumulator holds exactly."""
     return all((t == np.round(t)).all() for t in terms) and bool((total < 2.0**24).all())
 
 

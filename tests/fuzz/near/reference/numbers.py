@@ -66,7 +66,7 @@ class Op:
 
     @property
     def is_float(self) -> bool:
-        """Whether the first result is of floats."""
+        """Tells whether the first result is of floats."""
         return self.dtype in EPSILON
 
 
@@ -86,7 +86,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def is_exact(value: Array, dtype: str) -> bool:
-    """Whether all numbers are numbers of the type."""
+    """Tells whether all numbers are numbers of the type."""
     if dtype == "float64":
         return bool((value == np.round(value)).all()) and bool((np.abs(value) < 2.0**40).all())
     return bool((value.astype(_STORED[dtype]).astype(np.float64) == value).all())
@@ -131,5 +131,5 @@ def unknown(value: Array, is_unknown: Array | bool, base: Array | None = None) -
 
 
 def any_error(*numbers: Number) -> bool:
-    """Whether some element is not exact."""
+    """Tells whether some element is not exact."""
     return any(n.error is not None and bool(np.any(n.error)) for n in numbers)
