@@ -48,7 +48,7 @@ def cuda_architecture(target: str) -> str | None:
 
 
 def runs_on(architecture: str, capability: Capability) -> bool:
-    """Tells whether a GPU runs code for an architecture: "sm_90" is for its generation and later, "sm_90a" for it alone.
+    """Tells whether a GPU runs code for an architecture: "sm_90" for its generation and later, "sm_90a" for it alone.
 
     Raises ValueError for what is no architecture's name.
     """

@@ -74,7 +74,7 @@ class Pieces:
         return [following, choice.results[0], *rest]
 
     def _counts(self, states: Sequence[RowState]) -> ir.Value:
-        """Tells whether hidden elements count in any row of the block. They do not in rows that are NaN, or -inf and so is
+        """Tells whether hidden elements count in any row of the block. They do not in rows that are NaN, or -inf as is
         what is hidden."""
         word = ir.IntegerType.get_signless(32)
         limit = arith.constant(ir.F32Type.get(), VANISHING)

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """PyTorch's programs: what `shlo_disc.compile` makes of a `torch.export.ExportedProgram`. Needs the extra `torch`."""
 
-from shlo_disc.importer.aten.page import page as ops_page
 from shlo_disc.torch.backend import backend, graph_count
 from shlo_disc.torch.exported import ExportedExecutable, compile_exported
 from shlo_disc.torch.recurrent import as_scans, export
+
+
+def ops_page() -> str:
+    """The page of the ops that have a translation, in Markdown."""
+    from shlo_disc.importer.aten.page import page
+
+    return page()
+
 
 __all__ = ["ExportedExecutable", "as_scans", "backend", "compile_exported", "export", "graph_count", "ops_page"]

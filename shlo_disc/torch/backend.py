@@ -17,9 +17,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from shlo_disc.driver.compiling import compile_read
 from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import OptionError, UnsupportedError
-from shlo_disc.importer.aten.decompositions import for_exporting
-from shlo_disc.importer.aten.graphs import is_constant as is_constant_of_torch
-from shlo_disc.importer.aten.graphs import translate as translate_graph
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.options import Options
 from shlo_disc.torch.floats import without_fixed_floats
@@ -42,6 +39,8 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
     again when PyTorch counts a change of one. Other names are fields of `shlo_disc.Options`. Dynamo compiles sizes of 0
     and 1 apart, as for all backends.
     """
+    from shlo_disc.importer.aten.decompositions import for_exporting
+
     own, options = _read(dict(chosen.get("options") or {}))
 
     def compile_graph(split: Split, graph: torch.fx.GraphModule, weights: frozenset[int]) -> Callable[..., Any]:
@@ -117,12 +116,14 @@ class CompiledGraph:
     """
 
     def __init__(self, split: Split, options: Options, weights: frozenset[int], kind: type[Weights]):
+        from shlo_disc.importer.aten.graphs import is_constant, translate
+
         assert split.program is not None  # noqa: S101  # by compile_graph
         self._views = split.views
         given = enumerate(node for node in split.program.graph.nodes if node.op == "placeholder")
-        names = {place: node.name for place, node in given if not is_constant_of_torch(node)}
+        names = {place: node.name for place, node in given if not is_constant(node)}
         first = [name for place, name in names.items() if place in weights]
-        translated = translate_graph(split.program, "graph", first=first, bound=len(first), has_strides=True)
+        translated = translate(split.program, "graph", first=first, bound=len(first), has_strides=True)
         read = TextProgram(translated.text, is_own=True)
         record_read(read, "torch.compile")
         self.executable: Executable = compile_read(read, options)

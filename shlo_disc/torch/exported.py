@@ -16,8 +16,6 @@ from torch.export.graph_signature import InputKind, OutputKind
 from shlo_disc.driver.compiling import compile_read
 from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import ArgumentTypeError, ProgramError, ShapeError
-from shlo_disc.importer.aten.decompositions import for_exporting
-from shlo_disc.importer.aten.graphs import translate as translate_graph
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.runtime.described import program_text, target_text
 from shlo_disc.torch.arguments import Structure
@@ -39,13 +37,15 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     Raises UnsupportedError listing every op that has no translation, with the lines of the PyTorch program, and what
     `shlo_disc.compile` raises.
     """
+    from shlo_disc.importer.aten.graphs import translate
+
     start = time.perf_counter()
     plain = _taken_apart(program)
     ranges = list(plain.range_constraints.items())
     fixed, changed = _state(plain)
     state = [spec.arg.name for spec in (*fixed, *changed)]
     relations = _relations_of(program)
-    translated = translate_graph(
+    translated = translate(
         plain.graph_module, _name_of(program), ranges=ranges, first=state, bound=len(fixed), relations=relations,
         names=_names_of(program),
     )  # fmt: skip
@@ -57,6 +57,8 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
 
 def _taken_apart(program: ExportedProgram) -> ExportedProgram:
     """The program in ops that have a translation."""
+    from shlo_disc.importer.aten.decompositions import for_exporting
+
     try:
         with _without_examples(program):
             return program.run_decompositions(for_exporting())

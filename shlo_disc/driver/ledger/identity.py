@@ -59,7 +59,7 @@ class Identity:
 
     @property
     def is_users(self) -> bool:
-        """Tells whether a user or a library wrote it. JAX's own are ops that it runs eagerly and its helper functions."""
+        """Tells whether a user or a library wrote it, not JAX (ops that it runs eagerly, its helper functions)."""
         return bool(self.file) and not any(Path(self.file).is_relative_to(place) for place in _library_folders())
 
     @property
