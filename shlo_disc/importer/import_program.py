@@ -77,7 +77,7 @@ def import_program(
 
 
 def _resumed(module: ir.Module, may_resume: bool) -> ImportedProgram:
-    """What a stage has printed goes on as it is."""
+    """Read what a stage has printed and continue with it as it is."""
     if not may_resume:
         raise ProgramError("a stage has printed the program: `python -m shlo_disc opt` takes it, and nothing runs it")
     try:
@@ -118,7 +118,7 @@ _NONE: Mapping[int, str] = {}
 
 
 def describe(program: JaxProgram, platforms: Sequence[str]) -> DescribedProgram:
-    """What an Exported says of its module. Raises ProgramError when it is for none of the platforms."""
+    """The description of an Exported's module. Raises ProgramError when it is for none of the platforms."""
     from . import jax_program, jax_signature
 
     exported = program.exported
@@ -260,7 +260,7 @@ _MEMORY = "mhlo.memory_kind"
 
 
 def _attributes(function: ir.OpView, key: str, count: int) -> list[ir.DictAttr]:
-    """What JAX says of each argument ("arg_attrs") or result ("res_attrs")."""
+    """The JAX attributes of each argument ("arg_attrs") or result ("res_attrs")."""
     if key not in function.attributes:
         return [ir.DictAttr.get({})] * count
     return [ir.DictAttr(entry) for entry in ir.ArrayAttr(function.attributes[key])]

@@ -109,7 +109,7 @@ def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -
 
 
 class _Options(NamedTuple):
-    """How JAX exports. custom_calls: those that are allowed. rules: of lowering, for primitives. is_fresh: JAX does not
+    """Options of JAX's export. custom_calls: the allowed ones. rules: lowering, for primitives. is_fresh: JAX does not
     take what it has lowered before."""
 
     custom_calls: Sequence[str] = ()
@@ -162,7 +162,7 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> 
 
 
 def platform_index(exported: export.Exported, platforms: Sequence[str]) -> int:
-    """Which of the platforms of an Exported to compile for, of those that will do.
+    """The platform of an Exported to compile for, of those that will do.
 
     Raises ProgramError when it is for none of them.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which custom calls can be compiled: shape assertions, LAPACK, Fourier transforms, and what the user registered."""
+"""Custom calls that can be compiled: shape assertions, LAPACK, Fourier transforms, and what the user registered."""
 
 from __future__ import annotations
 

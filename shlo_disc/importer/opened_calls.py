@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How large a program is once its calls are opened: functions that call each other twice double it each time."""
+"""The size of a program once its calls are opened: functions that call each other twice double it each time."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def parse_trusted(data: bytes, context: ir.Context) -> ir.Module:
 
 
 def name_of(source: str | None) -> str:
-    """What messages call a program that was read from a path; "" when it was given directly."""
+    """The name in messages of a program that was read from a path; "" when it was given directly."""
     return f"the program {source!r}" if source else "the program"
 
 

@@ -85,7 +85,7 @@ _MOST_VERSIONS = 1000  # JAX 0.10 writes version 6
 
 
 def _read_export(data: bytes, source: str, limits: Limits | None) -> JaxProgram:
-    """What `Exported.serialize` wrote. Raises ProgramError when JAX cannot read it."""
+    """The program that `Exported.serialize` wrote. Raises ProgramError when JAX cannot read it."""
     what = f"the program {source!r}" if source else "the program"
     check_exported(data, what, limits)
     try:

@@ -42,7 +42,7 @@ def erase_unused(block: ir.Block) -> None:
 
 
 def _values(op: ir.OpView) -> list[ir.Value] | None:
-    """What the results of an op are; None when it stays."""
+    """The values of an op's results; None when it stays."""
     name = op.operation.name
     if name == "stablehlo.custom_call" and _is_identity_call(op):
         return list(op.operands)
@@ -92,7 +92,7 @@ def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
 
 
 def participants(op: ir.OpView) -> int:
-    """How many take part in an op: the module's count, or the members of a collective's largest group."""
+    """The number of participants of an op: the module's count, or the members of a collective's largest group."""
     groups = [len(set(group)) for group in stated_groups(op)]
     return max([*counts_of(module_of(op)), *groups])
 

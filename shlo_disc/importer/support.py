@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What can be compiled: the table of ops, read once per import, so that everything unsupported is reported together."""
+"""Checks of support: the table of ops, read once per import, so that everything unsupported is reported together."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the pipeline asks of a target: one instance a target, equals."""
+"""The interface of a target to the pipeline: one instance per target, all of equal rank."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Backend(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """What pays on it."""
+        """The target's policy: the transformations that pay on it."""
 
     @property
     def views(self) -> tuple[str, ...]:

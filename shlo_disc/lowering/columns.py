@@ -15,7 +15,7 @@ COLUMNS: Pattern[Reduction] = Pattern("column-kernel", "a reduction walks down n
 
 @dataclass(frozen=True)
 class Reduction:
-    """What a fusion returns, and the reduction that makes it."""
+    """The results of a fusion, and the reduction that computes them."""
 
     results: list[ir.Value]
     op: ir.OpView
@@ -27,7 +27,7 @@ class Reduction:
 
     @property
     def rank(self) -> int:
-        """That of what is reduced."""
+        """The rank of the reduced operand."""
         return len(dims_of(self.op.operands[0]))
 
 

@@ -40,7 +40,7 @@ SizeOf = Callable[[Expr], ir.Value]
 
 @dataclass(frozen=True)
 class Validity:
-    """Which lanes may be read: `mask` per lane (None: all), `predicate` for all of them (None: true).
+    """The lanes that may be read: `mask` per lane (None: all), `predicate` for all of them (None: true).
 
     `may_be_empty`: the mask may have no lane at all; that of a loop's tail has one.
     """
@@ -101,7 +101,7 @@ class Elements:
             self.validity = outer
 
     def emitted(self, value: ir.Value, positions: Positions) -> ir.Value | None:
-        """What an earlier request of this value at these positions gave, if it is still in reach."""
+        """The result of an earlier request of this value at these positions, if it is still in scope."""
         return self._found(value, self._place(positions))
 
     def _place(self, positions: Positions) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What kernels of every target have in common: the tensors of a fusion, and the sizes that the kernel is told.
+"""The part common to kernels of every target: the tensors of a fusion, and the sizes passed to the kernel.
 
 Sizes are arguments, added when the body first asks for them, so kernels over other symbols but with the same body are
 one kernel.

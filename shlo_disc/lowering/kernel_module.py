@@ -28,5 +28,5 @@ class KernelModule:
 
 
 def kernel_module_of(module: ir.Module) -> ir.Operation:
-    """That of a program that has kernels: a `builtin.module`, or a `gpu.module`."""
+    """The module of a program's kernels: a `builtin.module`, or a `gpu.module`."""
     return next(op.operation for op in module.body.operations if op.operation.name in ("builtin.module", "gpu.module"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the kernels of every target share: one kernel per distinct body, its name, and where a work item stands."""
+"""Parts that kernels of every target share: one kernel per distinct body, its name, and a work item's position."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class OutputBuffers:
-    """What a kernel may take for granted of the buffers of its results.
+    """The properties of its results' buffers that a kernel may assume.
 
     are_results: they are the caller's, so that what is written is not read again soon. are_zero: those that start from
     no operand hold zeros.
@@ -178,7 +178,7 @@ def delinearize(linear: ir.Value, dims: Dims, size_of: Callable[[Expr], ir.Value
 
 
 def output_positions(output: ir.Value, positions: Positions, domain: Dims) -> Positions:
-    """Where an output of a loop over `domain` is written: outputs have the same sizes up to sizes of 1."""
+    """The positions that a loop over `domain` writes of an output: outputs have the same sizes up to sizes of 1."""
     dims = dims_of(output)
     if dims == domain:
         return positions

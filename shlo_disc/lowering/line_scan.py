@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the scans of every target share: along which lines a cumulative op goes, from which end, and how it combines."""
+"""The common part of scans of every target: the lines of a cumulative op, their direction, and the combination."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ class LineScan:
 
     @property
     def inits(self) -> list[ir.Value]:
-        """What lines start from."""
+        """The initial values of lines."""
         return list(self.op.operands)[len(self.op.results) :]
 
     def place(self, step: ir.Value, length: ir.Value) -> ir.Value:
-        """Where on the axis the element is that comes in a step of the walk."""
+        """The index on the axis of the element at a step of the walk."""
         if self.is_forward:
             return step
         return arith.subi(arith.subi(length, index_constant(1)), step)
 
     def join(self, combiner: Combiner, before: Accumulators, after: Accumulators) -> Accumulators:
-        """What the walk has met before, and what it meets after it, in the order of the axis."""
+        """Combine the part before a step with the part after it in the walk, in the order of the axis."""
         return combiner.combine(before, after) if self.is_forward else combiner.combine(after, before)
 
 
 def scan_of(fusion: func.FuncOp) -> LineScan:
-    """That of a fusion. Raises CompilerError for any other kind."""
+    """The scan of a fusion. Raises CompilerError for any other kind."""
     scan = fusion_of(fusion)
     if not isinstance(scan, Scan):
         raise CompilerError(f"kernels: a {scan.kind} is no scan")

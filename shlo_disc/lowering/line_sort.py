@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the sorts of lines of every target share: lines in memory, and the op's own comparator on their elements.
+"""The common part of line sorts of every target: lines in memory, and the op's own comparator on their elements.
 
 Elements move as they are stored, so that every bit of a NaN, and the sign of a zero, stays what it was.
 """

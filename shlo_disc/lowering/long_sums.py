@@ -43,7 +43,7 @@ class LongSums:
         return any(self._is_sum)
 
     def start(self, accumulators: Sequence[Values]) -> Values:
-        """What the loop carries at first, where each reduction starts from these."""
+        """The initial values carried by the loop, where each reduction starts from these."""
         rest = [[constant_like(a[0], 0.0)] * 2 if s else [] for a, s in zip(accumulators, self._is_sum, strict=True)]
         return [v for values, more in zip(accumulators, rest, strict=True) for v in (*values, *more)]
 

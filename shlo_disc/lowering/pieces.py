@@ -12,7 +12,7 @@ from shlo_disc.shape_dialect.mlir import arith, ir
 
 
 def piece_starts(frame: Frame, pieces: Sequence[ir.Value], axis: int) -> list[ir.Value]:
-    """Where each piece begins along the axis on which they follow each other."""
+    """The start of each piece along the axis on which they follow each other."""
     starts = [index_constant(0)]
     for piece in pieces[:-1]:
         starts.append(arith.addi(starts[-1], frame.size_of(dims_of(piece)[axis])))

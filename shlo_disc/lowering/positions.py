@@ -32,7 +32,7 @@ class Position:
 
     @property
     def base(self) -> ir.Value:
-        """Where lane 0 stands. Raises CompilerError for scattered lanes, which have no common base."""
+        """The position of lane 0. Raises CompilerError for scattered lanes, which have no common base."""
         if self.origin is None:
             raise CompilerError("lower: a scattered position was used where all lanes have to stand together")
         return self.origin

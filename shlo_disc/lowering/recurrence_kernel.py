@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What kernels of recurrences have in common: a whole loop over independent rows, for some rows from start to end.
+"""The common part of recurrence kernels: a whole loop over independent rows, for some rows from start to end.
 
 A target says how the elements of some rows are walked over, how rows are multiplied with a matrix, and where scratch
 memory is.
@@ -42,7 +42,7 @@ def row_cost(found: LoopOfRows) -> Expr:
 
 
 def trip_cost(found: LoopOfRows) -> int:
-    """That of one iteration."""
+    """The cost of one iteration."""
     elements = {v: product(row_dims(v, axis)).constant or 1 for v, axis in found.row_axis.items()}
     cost = sum(op_cost(v.owner) * n for v, n in elements.items() if not isinstance(v.owner, ir.Block))
     weights = sum(product(dims_of(op.operands[1])).constant or 0 for op in dots_of(found))
@@ -107,12 +107,12 @@ class RecurrenceKernel:
     # ---- scratch memory ---------------------------------------------------------------------------------------------
 
     def scratch_values(self) -> dict[ir.Value, int]:
-        """What is kept there, and the axis of the rows of each."""
+        """The values kept in scratch memory, and the axis of the rows of each."""
         values = [v for step in self.plan.steps for v in step.values if v in self.plan.scratch]
         return {v: self.found.row_axis.get(v, 0) for v in values}
 
     def row_bytes(self) -> int:
-        """What one row of all of that takes."""
+        """The bytes of scratch memory that one row takes."""
         places = self.scratch_values().items()
         return sum((product(row_dims(v, a)).constant or 0) * bytes_of(element_type_of(v)) for v, a in places)
 

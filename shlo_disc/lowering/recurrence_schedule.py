@@ -78,7 +78,7 @@ def _is_dot(value: ir.Value) -> bool:
 
 
 def _levels(found: LoopOfRows) -> dict[ir.Value, int]:
-    """How many products lie above each value of the body, itself included."""
+    """The number of products above each value of the body, itself included."""
     levels: dict[ir.Value, int] = {}
     for op in found.body.operations:
         level = max((levels.get(v, 0) for v in op.operands), default=0)

@@ -111,7 +111,7 @@ def scalar_of(attribute: ir.DenseElementsAttr, element: Element) -> ir.Value:
 
 
 def start_values(combiner: Combiner, init: Sequence[ir.Value], lanes: int) -> tuple[Accumulators, bool]:
-    """What each lane starts from, and whether the initial values still have to be combined at the end.
+    """The start value of each lane, and whether the initial values still have to be combined at the end.
 
     With a monoid lanes start from its neutral element; any other body runs on one lane from the initial values.
     """

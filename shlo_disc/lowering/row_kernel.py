@@ -68,7 +68,7 @@ class RowKernel(ABC):
         """Write the outputs, by `compute` and `store`."""
 
     def long_sums(self, combiners: Sequence[Combiner]) -> LongSums:
-        """How sums of many elements are added up."""
+        """The summation of many elements."""
         return LongSums(combiners, may_be_long=False)
 
     # ---- walks ------------------------------------------------------------------------------------------------------
@@ -120,5 +120,5 @@ class RowKernel(ABC):
             self.frame.store(buffer, value, place, output, self.elements, streaming)
 
     def place(self, value: ir.Value, columns: Positions) -> Positions:
-        """Where the element of a value is that stands in this row at some columns."""
+        """The position of a value's element in this row at some columns."""
         return self.analysis.places(value, self.rows, columns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a scatter is to the kernels of every target: where an update goes, and what it is combined with.
+"""The parts of a scatter common to kernels of every target: an update's target, and its combination.
 
 The results' buffers hold the operands when updates are combined into them. As in XLA, an update whose window does not
 lie inside the operand is dropped as a whole.
@@ -61,7 +61,7 @@ class ScatterNumbers:
         return [*((a, t) for a, t in windows if t not in self.index_targets), *batches]
 
     def place(self, indices_axis: int) -> int:
-        """Where an axis of the indices stands among those that are not the vector of components."""
+        """The position of an axis of the indices among those that are not the vector of components."""
         return indices_axis - (indices_axis > self.vector_axis)
 
     def window(self, axis: int) -> Expr:
@@ -104,7 +104,7 @@ def _is_zero(value: ir.Value) -> bool:
 
 
 def target_of(elements: Elements, numbers: ScatterNumbers, update: Positions) -> tuple[Positions, ir.Value]:
-    """Where an update element goes, and whether its window lies inside the operand."""
+    """The target of an update element, and whether its window lies inside the operand."""
     scatter: list[Position] = [update[a] for a in numbers.scatter_axes]
     zero = index_constant(0)
     starts: dict[int, ir.Value] = {}
@@ -139,7 +139,7 @@ def combine_where(
     condition: ir.Value,
     buffers: Sequence[ir.Value],
 ) -> None:
-    """Where a condition holds: one update element, or one vector of them along the last axis, into its target."""
+    """Combine, under a condition, one update element, or one vector of them along the last axis, into its target."""
     op = numbers.op
     guard = scf.IfOp(condition, [])
     with ir.InsertionPoint(guard.then_block), elements.scope():

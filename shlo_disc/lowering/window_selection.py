@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which element of its operand a window of a `select_and_scatter` selects.
+"""Selection of the element of its operand by a window of a `select_and_scatter`.
 
 The body of the op keeps the one that has been selected so far, or not, for one element of the window after the other;
 those in the padding are passed over.

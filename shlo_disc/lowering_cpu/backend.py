@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the pipeline asks of a target, answered for CPUs."""
+"""The pipeline's target interface for CPUs."""
 
 from __future__ import annotations
 

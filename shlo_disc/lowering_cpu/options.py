@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What kernels and micro-kernels need to know of a processor."""
+"""Options of a processor that kernels and micro-kernels depend on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shlo_disc.options import Schedule
 
 @dataclass(frozen=True)
 class CpuOptions:
-    """What kernels need to know of the target: `vector_bits` of a register.
+    """The target's options for kernels: `vector_bits` of a register.
 
     unroll, long_unroll: the registers worked on together, and those in long rows. schedule: what is chosen for each
     kernel. features: LLVM's names of what the processor has beyond its architecture's base.
@@ -26,7 +26,7 @@ class CpuOptions:
 
     @staticmethod
     def of(cpu: CpuTarget, schedule: Schedule | None = None) -> CpuOptions:
-        """What kernels need to know of a processor, and what is chosen for them."""
+        """The options of a processor for kernels, and the schedule chosen for them."""
         is_x86 = cpu.triple.startswith("x86_64")
         features = frozenset(cpu.features)
         return CpuOptions(cpu.vector_bits, features=features, is_x86=is_x86, schedule=schedule or Schedule())

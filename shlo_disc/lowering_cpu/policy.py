@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What pays on CPUs."""
+"""The policy for CPUs: the transformations that pay on them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What kernels of attention have in common, whatever multiplies: where matrices lie, and the softmax of rows in pieces.
+"""The common part of attention kernels, for any multiplication: where matrices lie, and the softmax of rows in pieces.
 
 For each row a thread knows the largest element so far and the sum of exponentials less it. The weights of a piece are
 exponentials over the sum so far, and what was added up before is scaled down: so the sums stay in the range of the
@@ -51,7 +51,7 @@ class AttentionTask:
 
     @staticmethod
     def of(fusion: func.FuncOp) -> AttentionTask:
-        """That of a function in its module."""
+        """The task of a function in its module."""
         what = fusion_of(fusion)
         if not isinstance(what, Attention):
             raise CompilerError(f"kernels: @{fusion.name.value} is no attention")
@@ -129,7 +129,7 @@ class Sides:
 
     @property
     def batch(self) -> Values:
-        """How many matrices there are along each axis."""
+        """The number of matrices along each axis."""
         return list(self.query.sizes[:-2])
 
     @property
@@ -152,7 +152,7 @@ class Column:
 
 
 class ScoreBody:
-    """What becomes of scores before the softmax: masks, biases, scales, by the ops of the row kernel."""
+    """The ops on scores before the softmax: masks, biases, scales, by the ops of the row kernel."""
 
     def __init__(self, frame: GpuFrame, task: AttentionTask, sides: Sides):
         self.sides, self.scores = sides, task.scores.value
@@ -174,7 +174,7 @@ class ScoreBody:
         self.type = element_of(self.scores.type)
 
     def place(self, matrix: Sequence[ir.Value], row: ir.Value) -> Values:
-        """Where the row kernel has a row of a matrix; the last row for one that there is not."""
+        """The index of a matrix's row in the row kernel; the last row for one that does not exist."""
         last = arith.subi(self.sides.rows, index_constant(1))
         pairs = zip((*matrix, arith.minui(row, last)), (*self.sides.batch, self.sides.rows), strict=True)
         linear = functools.reduce(lambda n, pair: arith.addi(arith.muli(n, pair[1]), pair[0]), pairs, index_constant(0))
@@ -195,7 +195,7 @@ class ScoreBody:
         return column
 
     def at(self, place: Sequence[ir.Value], column: Column, score: ir.Value) -> ir.Value:
-        """What the exponential is taken of, as f32; -inf behind the last column. The score is a sum of f32."""
+        """The argument of the exponential, as f32; -inf behind the last column. The score is a sum of f32."""
         inside = arith.minui(column.number, arith.subi(self.sides.columns, index_constant(1)))
         with self.elements.scope():
             self.elements.bound[self.scores] = round_to(convert(score, Element("f32"), self.type), self.type)
@@ -208,20 +208,20 @@ class ScoreBody:
 
 @dataclass(frozen=True)
 class RowState:
-    """Of a row so far: its largest element, and the sum of the exponentials of its elements less that."""
+    """The state of a row so far: its largest element, and the sum of the exponentials of its elements less that."""
 
     peak: ir.Value
     total: ir.Value
 
     @staticmethod
     def start() -> RowState:
-        """That of no elements."""
+        """The state of no elements."""
         return RowState(f32(NO_NUMBER), f32(0.0))
 
 
 @dataclass(frozen=True)
 class RowStep:
-    """What a piece of a row does: its weights, the factor of what was added up before, and the state behind it."""
+    """The result of a piece of a row: its weights, the factor of the earlier sums, and the state after it."""
 
     weights: Values
     factor: ir.Value

@@ -60,5 +60,5 @@ def below(a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def ceil_div(a: ir.Value, b: ir.Value) -> ir.Value:
-    """How many parts of size b, the last of which may be smaller, an index is divided into."""
+    """The number of parts of size b, the last of which may be smaller, that an index is divided into."""
     return arith.divui(arith.addi(a, arith.subi(b, index_constant(1))), b)

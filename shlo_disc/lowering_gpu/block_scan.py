@@ -23,13 +23,13 @@ Combine = Callable[[Accumulators, Accumulators], Accumulators]
 
 @dataclass(frozen=True)
 class Prefix:
-    """What all threads before this one have together, which is nothing to the first one, and what the block has."""
+    """The combined values of all threads before this one, which the first one does not have, and those of the block."""
 
     before: Accumulators
     total: Accumulators
 
     def then(self, combine: Combine, own: Accumulators) -> Accumulators:
-        """What the threads before this one have and then `own`."""
+        """The combined values of the threads before this one and then `own`."""
         return _chosen(_is(thread(), 0), own, combine(self.before, own))
 
 
@@ -57,7 +57,7 @@ def any_of_block(frame: GpuFrame, flag: ir.Value) -> ir.Value:
 
 
 def _prefix_of_warp(combine: Combine, own: Accumulators, lane: ir.Value) -> Accumulators:
-    """What the lanes up to this one have."""
+    """The combined values of the lanes up to this one."""
     offset = 1
     while offset < WARP:
         has_lane = arith.cmpi(arith.CmpIPredicate.uge, lane, index_constant(offset))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which builder makes the kernel of which fusion, and what there is none of."""
+"""The builder of each fusion's kernel, and the fusions that have none."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _PRODUCTS = frozenset({"stablehlo.dot_general"})
 
 
 def builder_of(fusion: func.FuncOp) -> Builder:
-    """That of a fusion which `unsupported` finds nothing in."""
+    """The builder of a fusion which `unsupported` finds nothing in."""
     if kind_of(fusion) == "reduce" and has_column_tiles(fusion):
         return build_columns
     return BUILDERS.get(kind_of(fusion), build_rows if has_rows(fusion) else build_elements)
@@ -105,7 +105,7 @@ def _no_kernel(op: ir.OpView) -> Unsupported:
 
 
 def _library_function(op: ir.OpView) -> str:
-    """What a call of a library computes."""
+    """The name of the function that a library call computes."""
     if "call_target_name" not in op.attributes:
         return ""
     return ir.StringAttr(op.attributes["call_target_name"]).value.rsplit(".", 1)[-1]

@@ -73,7 +73,7 @@ class Tiles:
         return arith.select(is_long, tile, index_constant(log2(THREADS)))
 
     def blocks(self) -> Expr:
-        """How many tiles there are, of which narrower ones are more."""
+        """The number of tiles, of which narrower ones are more."""
         is_long, is_thin = is_at_least(self.rows, SHORT + 1), 1 - is_at_least(self.all_columns, MANY)
         tiles = (
             ceildiv(self.columns, THREADS),
@@ -99,7 +99,7 @@ class ColumnTiles:
         self.buffers: list[ir.Value] = []
 
     def total(self) -> ir.Value:
-        """How many tiles there are."""
+        """The number of tiles."""
         return arith.muli(self.frame.size_of(self.tiles.outer), self.across)
 
     def tile(self, number: ir.Value) -> None:
@@ -127,7 +127,7 @@ class ColumnTiles:
             gpu.barrier()  # before the next tile's strands leave what they find
 
     def _walk(self, outer: Positions, column: Positions, is_there: ir.Value, start: Accumulators) -> Accumulators:
-        """What this thread's strand combines to; nothing in a column that there is not."""
+        """The combined value of this thread's strand; nothing in a column that does not exist."""
         _, sizes, _ = parts(self.found)
         sums = LongSums([self.combiner], may_be_long=not self._is_short())
         inputs = list(self.found.op.operands)[: len(self.found.op.results)]
@@ -188,7 +188,7 @@ class ColumnTiles:
             memref.store(value, buffer, [thread()])
 
     def _of_strands(self, own: Accumulators) -> Accumulators:
-        """What the strands have left, combined in their order."""
+        """The values that the strands have left, combined in their order."""
 
         def left(strand: ir.Value) -> Accumulators:
             place = [arith.addi(arith.shli(strand, self.shift), self.lane)]

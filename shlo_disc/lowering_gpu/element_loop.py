@@ -103,7 +103,7 @@ class ElementLoop:
     # ---- how much there is ----------------------------------------------------------------------------------------
 
     def _divided(self) -> list[Expr]:
-        """How many elements the tensors have whose positions are divided: the domain, and what is reshaped."""
+        """The element counts of the tensors whose positions are divided: the domain, and what is reshaped."""
         ops = self.frame.fusion.entry_block.operations
         reshaped = [product(dims_of(op.results[0])) for op in ops if op.operation.name in _RESHAPES]
         return list(dict.fromkeys([*([self.total] if self._is_divided else []), *reshaped]))
@@ -208,7 +208,7 @@ class ElementLoop:
         return item
 
     def _place(self, elements: Lanes, division: LaneMath, linear: ir.Value) -> Place:
-        """Where the elements from a row-major number on stand."""
+        """The position of the elements from a row-major number on."""
         step = int(elements.width > 1)
         positions, leading = divided_position(Position(linear), self.axes, elements, division)
         if self.axes:
@@ -217,7 +217,7 @@ class ElementLoop:
         return Place(self.axes, tuple(positions[: len(self.axes)]), tuple(leading[: len(self.axes)]))
 
     def _place_across(self, elements: Lanes, division: LaneMath, linear: ir.Value) -> Place:
-        """Where the lanes from a row-major number on stand, the last of which may be in the next row.
+        """The positions of the lanes from a row-major number on, the last of which may be in the next row.
 
         The first lane's position is divided. The others follow: one that comes to the end of an axis begins it again,
         one further along the axis before. Rows have as many elements as there are lanes, so none is passed twice.

@@ -43,7 +43,7 @@ class Factors:
 
     @property
     def depth(self) -> int:
-        """Of one product."""
+        """The depth of one product."""
         return K_BYTES // self.bytes
 
     @property
@@ -58,7 +58,7 @@ class Factors:
 
     @property
     def sum_type(self) -> ir.Type:
-        """Of a sum in a register."""
+        """The type of a sum in a register."""
         return ir.F32Type.get() if self.sums == "f32" else ir.IntegerType.get_signless(32)
 
 
@@ -78,7 +78,7 @@ def i32(number: int) -> ir.Value:
 
 
 def map_type() -> ir.Type:
-    """Of a kernel's argument that is a tensor map."""
+    """The type of a kernel's argument that is a tensor map."""
     return ir.Type.parse("!llvm.ptr")
 
 
@@ -111,7 +111,7 @@ def init_barrier(address: ir.Value, arrivals: int) -> None:
 
 
 def publish_barriers() -> None:
-    """What this thread has made barriers is seen as such by copies; by other threads behind a barrier of the block."""
+    """Make this thread's new barriers visible to copies; other threads see them behind a barrier of the block."""
     _create("nvvm.fence.mbarrier.init")
 
 
@@ -214,7 +214,7 @@ def wait_for_products(pending: int) -> None:
 
 
 def set_registers(count: int, more: bool) -> None:
-    """How many registers each thread of a warpgroup has from here on."""
+    """Set the number of registers that each thread of a warpgroup has from here on."""
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
     action = ir.Attribute.parse(f"#nvvm<action {'increase' if more else 'decrease'}>")
     _create("nvvm.setmaxregister", regCount=number, action=action)

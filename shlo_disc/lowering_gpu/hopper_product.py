@@ -68,7 +68,7 @@ def takes_maps(form: ProductForm, architecture: str) -> bool:
 
 
 def name_by_maps(product: str) -> str:
-    """That of the kernel here, from that of the kernel of products of the same form which takes any operands."""
+    """The name of the kernel here, from that of the kernel of products of the same form which takes any operands."""
     return f"{product}_by_maps"
 
 
@@ -180,7 +180,7 @@ class HopperKernel:
         from_((LARGE, MEDIUM, SMALL))
 
     def _tiles(self, tile: Tile) -> list[ir.Value]:
-        """How many there are: of each batch axis, along m, along n."""
+        """The number of tiles: of each batch axis, along m, along n."""
         return [*self.batch, parts(self.m, tile.m), parts(self.n, tile.n)]
 
     def _each_tile(self, tile: Tile, work: Callable[[Place, ir.Value], ir.Value]) -> None:

@@ -29,12 +29,12 @@ class Tile:
 
     @property
     def columns(self) -> int:
-        """Of a warpgroup."""
+        """The columns of a warpgroup."""
         return self.n if self.m == CONSUMERS * hopper.M else self.n // CONSUMERS
 
     @property
     def slice_bytes(self) -> int:
-        """Of both sides, in one stage."""
+        """The bytes of both sides' slices in one stage."""
         return (self.m + self.n) // BOX * BOX_BYTES
 
 
@@ -88,7 +88,7 @@ class Ring:
         return arith.addi(self.base, i32(offset))
 
     def stage(self, number: ir.Value) -> Stage:
-        """That of a slice, which is told by its number among all of the block's."""
+        """The stage of a slice, which is told by its number among all of the block's."""
         stage = arith.remui(number, i32(STAGES))
         full = arith.addi(self._at(_BARRIERS), arith.muli(stage, i32(8)))
         parity = arith.remui(arith.divui(number, i32(STAGES)), i32(2))
@@ -97,7 +97,7 @@ class Ring:
 
 
 def either(condition: ir.Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
-    """What threads do for which a condition holds, and what the others do."""
+    """Emit the code of threads for which a condition holds, and the code of the others."""
     choice = scf.IfOp(condition, [], has_else=True)
     for block, version in ((choice.then_block, then), (choice.else_block, otherwise)):
         with ir.InsertionPoint(block):

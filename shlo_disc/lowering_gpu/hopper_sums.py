@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What becomes of the sums of `hopper_product`: they are written, or what follows the product is done with them.
+"""The consumers of the sums of `hopper_product`: they write them, or do what follows the product with them.
 
 A thread of a warpgroup has, of each 8 columns of its warp's 16 rows, two neighbours in two rows that are 8 apart.
 """
@@ -42,7 +42,7 @@ KEPT_BYTES = 4 * CONSUMERS * WARPGROUP // WARP * ROWS * PITCH
 
 
 class Taker(Protocol):
-    """What is done with sums, `width` neighbours of a row at a time, of columns that begin at a multiple of them."""
+    """A consumer of sums, `width` neighbours of a row at a time, of columns that begin at a multiple of them."""
 
     width: int
 

@@ -47,7 +47,7 @@ def _uses(op: ir.Operation) -> dict[Key, KernelUse]:
 
 
 def _row(key: Key, use: KernelUse, op: ir.Operation, by_maps: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """What the artifact's header says of a kernel of a command. `by_maps`: of those that a product may have besides, by
+    """The artifact header's row for a kernel of a command. `by_maps`: of those that a product may have besides, by
     name."""
     name, fusion = key
     row = {"name": name, "threads": use.threads, "where": source_line(op.location)}
@@ -57,7 +57,7 @@ def _row(key: Key, use: KernelUse, op: ir.Operation, by_maps: Mapping[str, dict[
 
 
 def _rows_by_maps(device: ir.Module) -> dict[str, dict[str, Any]]:
-    """What the header says of the kernels that are told tensor maps, by name."""
+    """The header's rows for the kernels that take tensor maps, by name."""
     functions = [op for holder in device.body.operations for op in holder.regions[0].blocks[0].operations]
     found = {}
     for function in (f for f in functions if BY_MAPS in f.attributes):
@@ -69,7 +69,7 @@ def _rows_by_maps(device: ir.Module) -> dict[str, dict[str, Any]]:
 
 
 class _GpuProgram(HostProgram):
-    """That of one module."""
+    """The host program of one module."""
 
     def __init__(self, module: ir.Module, signature: Signature):
         super().__init__(module, signature)

@@ -23,7 +23,7 @@ def divided(value: ir.Value, by: int) -> tuple[ir.Value, ir.Value]:
 
 
 def parts(size: ir.Value, of: int) -> ir.Value:
-    """How many parts of so many there are, the last one perhaps not whole."""
+    """The number of parts of a given size, the last one perhaps not whole."""
     return arith.divui(plus(size, of - 1), index_constant(of))
 
 

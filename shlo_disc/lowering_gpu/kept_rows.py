@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What one walk of a row leaves for later ones in shared memory, as in FusionStitching and AStitch.
+"""Values that one walk of a row leaves for later ones in shared memory, as in FusionStitching and AStitch.
 
 A thread goes over the same columns in every walk, so it reads what it wrote itself, and nobody waits. It has room for
 `each` elements of every value that is kept; those of its columns for which there is no room are computed again.
@@ -55,7 +55,7 @@ class Kept:
 
     @property
     def each(self) -> int:
-        """How many elements of each value a thread keeps, a power of two."""
+        """The number of elements of each value that a thread keeps, a power of two."""
         bytes_ = sum(_bytes_in_memory(t) for t in self.types) or 1
         return min(MOST, 1 << (BYTES // (THREADS * bytes_)).bit_length() - 1)
 
@@ -180,7 +180,7 @@ class Slots:
                 self._written[number] = value
 
     def end_walk(self) -> None:
-        """What was written may be read."""
+        """Make the written values readable."""
         self._held.update(self._written)
         self._written = {}
 

@@ -14,7 +14,7 @@ from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 
 class Multiples:
-    """Which indices are multiples of `number`, a power of two, by the ops that they come from.
+    """The indices that are multiples of `number`, a power of two, by the ops that they come from.
 
     sizes: what is a multiple besides the sizes that the facts say so of.
     """
@@ -84,7 +84,7 @@ class LaneMath(PositionMath):
         self.multiples = multiples
 
     def lane(self, p: Position, number: int) -> ir.Value:
-        """Where one lane stands."""
+        """The position of one lane."""
         if p.lanes is not None:
             return vector.extract(p.lanes, [], [number])
         distance = p.step * number

@@ -30,7 +30,7 @@ ACCESS_BYTES = 16
 
 @dataclass(frozen=True)
 class Place:
-    """Where a loop stands: along the axes that are not of size 1, and in the order of memory.
+    """The position of a loop: along the axes that are not of size 1, and in the order of memory.
 
     leading: for each axis, the row-major offset over it and those before it.
     """
@@ -40,7 +40,7 @@ class Place:
     leading: Positions = ()
 
     def together(self, places: Sequence[tuple[Position, Expr]]) -> int:
-        """How many axes of a tensor are the first ones of the loop, so that they stand together at a leading offset."""
+        """The number of a tensor's axes that are the loop's first ones, so that they have a common leading offset."""
         count = 0
         for (position, size), (own, there) in zip(places, zip(self.positions, self.dims, strict=True), strict=False):
             if position != own or (count and size != there):
@@ -132,7 +132,7 @@ class Lanes(Elements):
                 memref.store(vector.extract(lanes, [], [lane]), flat, [self.lane_math.lane(offset, lane)])
 
     def _alignment(self, first: ir.Value, element: Element) -> dict[str, int]:
-        """That of an access of all lanes, which says nothing where it is not known to be more than an element's."""
+        """The alignment of an access of all lanes; empty where it is not known to be more than an element's."""
         if not self.lane_math.multiples.holds(first):
             return {}
         return {"alignment": min(ACCESS_BYTES, self.width * _bytes(element))}

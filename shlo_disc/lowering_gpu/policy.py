@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What pays on GPUs. A product has its epilogue, or leaves it to a kernel behind a library's product."""
+"""The policy for GPUs. A product has its epilogue, or leaves it to a kernel behind a library's product."""
 
 from __future__ import annotations
 

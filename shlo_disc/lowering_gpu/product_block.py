@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the runtime is told of a matrix product: the words of a `DiscProduct`, field by field."""
+"""The runtime's description of a matrix product: the words of a `DiscProduct`, field by field."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What becomes of the sums of a product before they leave its kernel.
+"""The epilogue of a product: the ops on its sums before they leave its kernel.
 
 A kernel of products, of whichever kind, is told an `Epilogue`: it hands over sums that are neighbours in a row, and
 where they are in the result, and the epilogue writes all that is made of them. The body is a loop's, over the elements
@@ -71,7 +71,7 @@ class EpilogueFrame(GpuFrame):
 
     @property
     def epilogue(self) -> kinds.Epilogue:
-        """What the fusion says of itself."""
+        """The epilogue that the fusion states."""
         what = kinds.fusion_of(self.fusion)
         if not isinstance(what, kinds.Epilogue):
             raise CompilerError(f"kernels: a fusion of kind {what.kind} follows no product")
@@ -179,7 +179,7 @@ class KeptSums:
 
     @property
     def _elements(self) -> int:
-        """Of a sum."""
+        """The elements of memory that a sum takes."""
         return 4 // bytes_of(self._element)
 
     @property
@@ -193,7 +193,7 @@ class KeptSums:
 
 
 class Epilogue(ElementLoop):
-    """What a kernel does with sums, at the insertion point at the kernel's beginning.
+    """The ops of a kernel on sums, at the insertion point at the kernel's beginning.
 
     result: where sums stand in the result of the product; its memory is not used. most: as many neighbours of a row as
     the kernel has side by side, a power of two. width: so many it is to hand over at a time, of columns that begin at a
@@ -260,7 +260,7 @@ class Epilogue(ElementLoop):
     def _place_of(
         self, elements: Lanes, division: LaneMath, row: Sequence[ir.Value], column: ir.Value, linear: ir.Value
     ) -> Place:
-        """Where elements stand: by the row and the column where the loop has them as axes, else by division."""
+        """The position of elements: by the row and the column where the loop has them as axes, else by division."""
         if not self.has_rows:
             return self._place(elements, division, linear)
         step = int(elements.width > 1)

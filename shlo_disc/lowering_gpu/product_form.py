@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What kernels of matrix products are made for, and what they are told at run time."""
+"""The forms of matrix products that kernels are made for, and the kernels' arguments at run time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NUMBERS, NUMBERS_OF_AXIS = 8, 4
 
 @dataclass(frozen=True)
 class ProductForm:
-    """What a kernel is made for: the element type, and how the sides lie. The result lies in rows.
+    """The form that a kernel is made for: the element type, and the layout of the sides. The result lies in rows.
 
     lhs, rhs: the axes in memory, those of neighbours last, such as "mk" and "kn". batch: the number of batch axes.
     rounded: the result has the sides' element type, and not that of the sums.
@@ -36,14 +36,14 @@ class ProductForm:
 
     @staticmethod
     def of(problem: MatrixProduct, rounded: bool) -> ProductForm:
-        """That of a product by rows."""
+        """The form of a product by rows."""
         lhs = "mk" if problem.k.lhs.constant == 1 else "km"
         rhs = "kn" if problem.n.rhs.constant == 1 else "nk"
         return ProductForm(Element(problem.element), lhs, rhs, len(problem.batch), rounded)
 
     @property
     def name(self) -> str:
-        """Of the kernel."""
+        """The kernel's name."""
         batch = "b" * self.batch
         sums = "" if not self.rounded else "_rounded"
         return f"product_{self.element.name}{sums}_{batch}{self.lhs}_{batch}{self.rhs}"
@@ -55,7 +55,7 @@ class ProductForm:
 
     @property
     def sums(self) -> Element:
-        """What sums are held in."""
+        """The element type that holds sums."""
         return accumulator_of(self.element, self.result)
 
 
@@ -78,13 +78,13 @@ class Matrix:
 
     @staticmethod
     def of(pointer: ir.Value, sizes: Sequence[ir.Value], strides: Sequence[ir.Value]) -> Matrix:
-        """What lies behind a pointer, up to the last element."""
+        """The matrix behind a pointer, up to the last element."""
         one = index_constant(1)
         reach = [arith.muli(arith.subi(size, one), stride) for size, stride in zip(sizes, strides, strict=True)]
         return Matrix(flat_view(pointer, functools.reduce(arith.addi, reach, one)), sizes, strides)
 
     def place(self, indices: Sequence[ir.Value]) -> ir.Value:
-        """Where an element is; where a row begins for indices without a column."""
+        """The offset of an element; the offset of a row's beginning for indices without a column."""
         parts = [arith.muli(index, stride) for index, stride in zip(indices, self.strides, strict=False)]
         return functools.reduce(arith.addi, parts)
 

@@ -32,7 +32,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 
 def tiles_of(problem: MatrixProduct) -> Expr:
-    """How many tiles its result has, those of all matrices."""
+    """The number of tiles of its result, over all matrices."""
     tiles = ceildiv(problem.m.size, TILE) * ceildiv(problem.n.size, TILE)
     for axis in problem.batch:
         tiles = tiles * axis.size

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which kernels a product has. This is the one place that chooses among them, and says where their conditions stand:
+"""The kernels of a product. This is the one place that chooses among them, and says where their conditions stand:
 
 - `product_kernel` takes any element type, any sizes and strides;
 - `tensor_product` those of f16, bf16 and integers of 8 bits instead (`takes_tensor_cores`), of any sizes and strides:

@@ -197,7 +197,7 @@ def _reduces(analysis: RowAnalysis) -> list[ir.OpView]:
 
 
 def _room(frame: GpuFrame, kept: Kept, length: Expr) -> int:
-    """How many elements of each value a thread keeps: no more than it may have, in a warp or larger team."""
+    """The number of elements of each value that a thread keeps: no more than it may have, in a warp or larger team."""
     longest = frame.facts.range(length)[1]
     if longest is None or longest > WARP * kept.each:
         return kept.each

@@ -72,7 +72,7 @@ def _has_columns(value: ir.Value, analysis: RowAnalysis) -> bool:
 
 
 class Runs:
-    """Where a thread stands: `places` are the columns of its run."""
+    """The position of a thread: `places` are the columns of its run."""
 
     def __init__(self, frame: GpuFrame, analysis: RowAnalysis, width: int):
         self.frame, self.analysis, self.width = frame, analysis, width
@@ -104,7 +104,7 @@ class Runs:
         return from_memory(vector.extract(self._read[key], [], [lane]), element_of(value.type))
 
     def _axis(self, position: Position, size: object) -> int | None:
-        """Which axis of rows or columns an index lies along, -1 for one along a size of 1; None if along none."""
+        """The axis of rows or columns that an index lies along, -1 for one along a size of 1; None if along none."""
         if size == 1:
             return -1
         return next((i for i, (p, d) in enumerate(self._outer) if p == position and d == size), None)

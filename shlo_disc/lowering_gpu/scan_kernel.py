@@ -46,7 +46,7 @@ class BlockScan:
 
     @property
     def lines(self) -> Expr:
-        """How many lines there are."""
+        """The number of lines."""
         return product(self.outer)
 
     def line(self, linear: ir.Value) -> None:
@@ -89,7 +89,7 @@ class BlockScan:
         return self.scan.join(self.combiner, before, after)
 
     def _after(self, met: Values, own: Accumulators) -> Accumulators:
-        """What has been met before the step, with elements of it. Of a sum of floats that is a total and its error."""
+        """The elements met before the step, a total and its error for float sums, combined with elements of it."""
         return self.sums.finish([*own, *met[1:]])[0] if self.sums.any else self._join(met, own)
 
     def _met(self, met: Values, total: Accumulators) -> Values:

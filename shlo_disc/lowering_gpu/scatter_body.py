@@ -24,7 +24,7 @@ _LOOPS = frozenset(("stablehlo.remainder",))
 
 @dataclass(frozen=True)
 class Combination:
-    """How a body makes result `index` of the element `old` and the update `new` that are its arguments of that number.
+    """The way a body makes result `index` of the element `old` and the update `new`, its arguments of that number.
 
     name: "add", "maximum", ... where it is one op on the two, "subtract" where that takes the update away, "replace"
     where it is the update, None for any other. is_independent: it looks at no other argument.

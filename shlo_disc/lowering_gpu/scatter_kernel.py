@@ -77,7 +77,7 @@ class ScatterKernel:
 
     @property
     def steps(self) -> Expr:
-        """Of a walk."""
+        """The number of steps of a walk."""
         return product(self.numbers.update[axis] for axis in self.rest)
 
     def emit(self) -> Expr:
@@ -145,7 +145,7 @@ class ScatterKernel:
     # ---- in order ---------------------------------------------------------------------------------------------------
 
     def _parts(self) -> int:
-        """How many threads have one place of the shared axes: each has a part of the elements there."""
+        """The number of threads that have one place of the shared axes: each has a part of the elements there."""
         facts, numbers = self.frame.facts, self.numbers
         places = facts.estimate(product(numbers.update[axis] for axis, _ in self.shared))
         elements = facts.estimate(product(numbers.operand[axis] for axis in self.moved))

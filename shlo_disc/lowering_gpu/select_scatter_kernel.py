@@ -58,7 +58,7 @@ class _Elements:
             self.frame.store(self.frame.output_buffers[0], value, uniform(place), output, self.elements, False)
 
     def _taken(self, linear: ir.Value, window: tuple[Position, ...], carried: list[ir.Value]) -> list[ir.Value]:
-        """What is carried with the source element of a window, if that has selected this element."""
+        """The carried value with the source element of a window, if that has selected this element."""
         offset, found = self.selection.at(window)
         is_this = arith.andi(found, arith.cmpi(arith.CmpIPredicate.eq, offset, linear))
         with self.elements.only_where(is_this):

@@ -8,17 +8,17 @@ from shlo_disc.shape_dialect.mlir import arith, gpu, ir
 
 
 def from_lane_above(value: ir.Value, offset: int) -> ir.Value:
-    """What the lane `offset` further has; the last lanes, which have none such, get their own."""
+    """The value of the lane `offset` further; the last lanes, which have none such, get their own."""
     return _shuffled(value, offset, gpu.ShuffleMode.DOWN)
 
 
 def from_lane_below(value: ir.Value, offset: int) -> ir.Value:
-    """What the lane `offset` before has; the first lanes, which have none such, get their own."""
+    """The value of the lane `offset` before; the first lanes, which have none such, get their own."""
     return _shuffled(value, offset, gpu.ShuffleMode.UP)
 
 
 def from_lane(value: ir.Value, lane: ir.Value) -> ir.Value:
-    """What a lane of the warp has, whose number is an index."""
+    """The value of a lane of the warp, whose number is an index."""
     word = ir.IntegerType.get_signless(32)
     number, width = arith.index_cast(word, lane), arith.constant(word, WARP)
     return narrow(gpu.ShuffleOp(wide(value), number, width, gpu.ShuffleMode.IDX).shuffleResult, value.type)

@@ -56,7 +56,7 @@ class SortTile:
         return new
 
     def number(self, slot: ir.Value) -> None:
-        """What is in a slot is behind its equals in the slots before."""
+        """Number a slot, so that its element is behind its equals in the slots before."""
         word = ir.IntegerType.get_signless(8 * _ORDER_BYTES)
         memref.store(arith.index_cast(word, slot), self.order, [slot])
 

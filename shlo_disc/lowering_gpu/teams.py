@@ -55,7 +55,7 @@ class Team:
         return arith.cmpi(arith.CmpIPredicate.ugt, self.shift, index_constant(log2(size)))
 
     def groups(self, rows: ir.Value) -> ir.Value:
-        """How many times the rows that a block works on at once there are; the last may be less than whole."""
+        """The number of groups of rows that a block works on at once; the last may be partial."""
         in_block = arith.subi(index_constant(log2(THREADS)), self.shift)
         rest = arith.subi(arith.shli(index_constant(1), in_block), index_constant(1))
         return arith.shrui(arith.addi(rows, rest), in_block)
@@ -66,7 +66,7 @@ class Team:
         return arith.addi(arith.shli(group, in_block), self.number)
 
     def blocks(self, rows: Expr) -> Expr:
-        """How many blocks there is work for: larger teams make more of them, so the most is what the last step says."""
+        """The number of blocks with work: larger teams make more of them, so the most is what the last step says."""
         (size, _), *rest = self.steps
         found = [ceildiv(rows, THREADS // size)]
         found += [ceildiv(rows, THREADS // size) * is_at_least(self.length, least) for size, least in rest]

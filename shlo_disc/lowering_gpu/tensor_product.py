@@ -80,7 +80,7 @@ LARGE, SMALL, FLAT = Tile(128, 128, 2, 4), Tile(64, 64, 2, 4), Tile(16, 128, 1, 
 
 @dataclass(frozen=True)
 class Slice:
-    """Where a side's slices are in shared memory: `outer` rows of `inner` elements, from `start` on.
+    """The location of a side's slices in shared memory: `outer` rows of `inner` elements, from `start` on.
 
     depth_inside: a row runs along the depth. is_turned: in the memory of the side, neighbours are along the other axis.
     chunk: elements of 16 bytes.
@@ -106,16 +106,16 @@ class Slice:
 
     @property
     def far_and_near(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Of the axes in the memory of the side, that of neighbours last: sizes, and steps in shared memory."""
+        """The axes in the memory of the side, that of neighbours last: sizes, and steps in shared memory."""
         axes = (self.outer, self.row), (self.inner, 1)
         return axes[::-1] if self.is_turned else axes
 
     def in_order(self, axis: ir.Value, depth: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """What is of the side's rows and what is of the depth: that of the outer axis first."""
+        """The values of the side's rows and of the depth: that of the outer axis first."""
         return (axis, depth) if self.depth_inside else (depth, axis)
 
     def in_memory_order(self, axis: ir.Value, depth: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """What is of the side's rows and what is of the depth: that of neighbours in its memory last."""
+        """The values of the side's rows and of the depth: that of neighbours in its memory last."""
         return self.in_order(axis, depth)[::-1] if self.is_turned else self.in_order(axis, depth)
 
 
@@ -163,7 +163,7 @@ class TensorKernel:
         return found
 
     def stages(self, tile: Tile) -> tuple[int, list[Slice]]:
-        """How many stages there is shared memory for, and the slices of one."""
+        """The number of stages that shared memory holds, and the slices of one."""
         slices = self.slices(tile)
         return min(4, SHARED_BYTES // (self.bytes * sum(s.size for s in slices))), slices
 
@@ -204,12 +204,12 @@ class TensorKernel:
         return functools.reduce(arith.andi, aligned)
 
     def tiles(self, tile: Tile) -> Values:
-        """How many there are: of each batch axis, along m, along n."""
+        """The numbers of tiles: of each batch axis, along m, along n."""
         return [*self.batch, parts(self.m, tile.m), parts(self.n, tile.n)]
 
     @staticmethod
     def count(tiles: Values) -> ir.Value:
-        """How many there are in all."""
+        """The number of tiles in all."""
         return functools.reduce(arith.muli, tiles)
 
     def with_tile(self, tile: Tile, aligned: bool) -> Callable[[], None]:

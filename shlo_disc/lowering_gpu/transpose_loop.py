@@ -107,13 +107,13 @@ class TransposeLoop:
 
     @cached_property
     def buffers(self) -> list[ir.Value]:
-        """Where the tiles are kept."""
+        """The buffers of the tiles."""
         elements = [element_of(op.results[0].type) for op in self.transposes]
         return [self.shared(TILE * (TILE + 1), element.memory()) for element in elements]
 
     @cached_property
     def grid(self) -> Dims:
-        """How many tiles there are along each axis."""
+        """The number of tiles along each axis."""
         return tuple(ceildiv(d, TILE) if a in (self.axis, self.last) else d for a, d in enumerate(self.domain))
 
     def emit(self) -> Expr:
@@ -131,7 +131,7 @@ class TransposeLoop:
         gpu.barrier()
 
     def _corner(self, math: LaneMath, number: ir.Value) -> list[ir.Value]:
-        """Where the first element of a tile stands."""
+        """The position of the first element of a tile."""
         rest, places = Position(number), list[ir.Value]()
         for axis in reversed(range(len(self.domain))):
             place = rest

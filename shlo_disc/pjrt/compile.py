@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the C API asks of Python: to compile a program, and to write an executable down and read it again."""
+"""Entry points of the C API in Python: to compile a program, and to write an executable down and read it again."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def read_untrusted(program: bytes) -> bytes:
 
 
 def _target(gpu: int) -> str:
-    """What programs are compiled for on a GPU, by its number, or on processors where that is negative."""
+    """The target that programs are compiled for on a GPU, by its number, or on processors where that is negative."""
     if gpu < 0:
         return CPU
     return f"{CUDA}:{architecture_for(gpu_client(gpu).native_device.gpu.facts['compute_capability'])}"
@@ -132,7 +132,7 @@ def for_one_device(program: bytes) -> bytes:
 
 
 def for_each_device(program: bytes, partitions: int) -> bytes:
-    """What each of several devices runs, as a portable artifact. Raises ProgramError and UnsupportedError."""
+    """The program of each of several devices, as a portable artifact. Raises ProgramError and UnsupportedError."""
     if not portable_version(program):
         raise ProgramError("a program over several devices comes as a portable artifact")
 

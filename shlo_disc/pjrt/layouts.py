@@ -81,7 +81,7 @@ def _natural(value: Any, lying: dict[Any, Order]) -> Order:
 
 
 def _order(mode: str, value: Any) -> Order:
-    """What a layout mode other than "auto" says of an array."""
+    """The axis order that a layout mode other than "auto" gives an array."""
     if mode == "default":
         return _row_major(value)
     if ":T" in mode:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the plugin tells the ledger of functions: nothing, unless somebody wants to know."""
+"""The plugin's messages to the ledger of functions: none, unless they are observed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def before_generalizing(program: bytes, max_programs: int) -> None:
 
 
 def refusal_of(program: bytes, max_programs: int) -> Callable[[Exception], str]:
-    """What notes why a program is no instance of a symbolic one, and tells all that is known of it."""
+    """A function that notes why a program is no instance of a symbolic one, and returns all that is known of it."""
     if not _is_observed(max_programs):
         return str
 

@@ -105,7 +105,7 @@ def _load_mpi() -> str:
 
 
 def _register_ffi_target(name: str, function: Any, platform: str, /, api_version: int = 1, traits: Any = None) -> None:
-    """What `jax.ffi.register_ffi_target(name, function, platform="shlo_disc")` comes to."""
+    """Implement `jax.ffi.register_ffi_target(name, function, platform="shlo_disc")`."""
     if api_version != 1:
         raise NotImplementedError(f"the function {name!r} is no typed FFI handler, and others are not supported")
     stages = function if isinstance(function, dict) else {"execute": function}

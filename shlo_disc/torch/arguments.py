@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which values of a call are the arguments of an exported program."""
+"""The values of a call that are the arguments of an exported program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shlo_disc.runtime.parameter_names import ParameterNames
 
 
 class Structure:
-    """What a program is called with and returns, as trees; read once, as PyTorch makes them anew each time."""
+    """The arguments and results of a program, as trees; read once, as PyTorch makes them anew each time."""
 
     def __init__(self, program: ExportedProgram):
         call = program.call_spec

@@ -76,7 +76,7 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
 
 
 def _attention(inputs: Sequence[Any]) -> list[SDPBackend]:
-    """How attention stands in a graph: whole where nothing is differentiated, else as products and a softmax."""
+    """The form of attention in a graph: whole where nothing is differentiated, else as products and a softmax."""
     tensors = [v for v in inputs if isinstance(v, torch.Tensor)]
     if torch.is_grad_enabled() and any(v.requires_grad for v in tensors):
         return [SDPBackend.MATH]
@@ -98,7 +98,7 @@ _OWN = {"fallback": False, "freezing": False}
 
 
 def _read(chosen: Mapping[str, Any]) -> tuple[dict[str, bool], Options]:
-    """What `options=` of torch.compile says. Raises OptionError."""
+    """The contents of `options=` of torch.compile. Raises OptionError."""
     others = {name: value for name, value in chosen.items() if name not in _OWN}
     try:
         return {name: bool(chosen.get(name, default)) for name, default in _OWN.items()}, Options(**others)
@@ -168,7 +168,7 @@ def _permuted(tensor: torch.Tensor, order: Sequence[int]) -> torch.Tensor:
 
 
 class _Count:
-    """How many graphs this process has compiled."""
+    """The count of graphs that this process has compiled."""
 
     lock = threading.Lock()
     graphs = 0

@@ -79,7 +79,7 @@ def _without_examples(program: ExportedProgram) -> Iterator[None]:
 
 
 def _relations_of(program: ExportedProgram) -> list[Any]:
-    """What PyTorch has taken to hold of sizes while it traced the program, and what took it apart, in SymPy's terms.
+    """The relations of sizes that PyTorch assumed while tracing the program, and what took it apart, in SymPy's terms.
 
     What it has taken to hold of memory, such as the size of a tensor that an example is a view of, is left out: it is
     none of a value's. Raises ProgramError where the program holds only what PyTorch has written of it, as one does that
@@ -101,7 +101,7 @@ def _symbols_of_arguments(program: ExportedProgram) -> set[Any]:
 
 
 def _environment_of(program: ExportedProgram) -> Any:
-    """What PyTorch knows of the sizes of a program; None where all are numbers."""
+    """The shape environment of a program, PyTorch's facts about its sizes; None where all are numbers."""
     values = (node.meta.get("val") for node in program.graph.nodes)
     modes = (value.fake_mode for value in values if isinstance(value, FakeTensor))
     return next((mode.shape_env for mode in modes if mode.shape_env is not None), None)
@@ -214,7 +214,7 @@ class ExportedExecutable:
 
     @property
     def compile_count(self) -> int:
-        """How often native code was generated: once, however many sizes were run."""
+        """The number of times native code was generated: once, however many sizes were run."""
         return self.executable.compile_count
 
     # ---- state ------------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class ExportedExecutable:
         return int(tensor) if output.is_size else tensor
 
     def _write_back(self, values: Sequence[Any], given: dict[str, Any]) -> None:
-        """What the program changed in place."""
+        """Write back what the program changed in place."""
         for value, spec in zip(values, self._results, strict=True):
             if spec.kind == OutputKind.USER_OUTPUT:
                 continue

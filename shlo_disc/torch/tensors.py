@@ -71,5 +71,5 @@ def as_tensor(buffer: Any) -> torch.Tensor:
 
 
 def new_key() -> np.ndarray:
-    """What a call draws its random numbers by (uint64 of size 2), from PyTorch's generator."""
+    """The key by which a call draws its random numbers (uint64 of size 2), from PyTorch's generator."""
     return torch.randint(-(1 << 63), (1 << 63) - 1, (2,)).numpy().view(np.uint64)

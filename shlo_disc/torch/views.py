@@ -48,7 +48,7 @@ def split_views(module: GraphModule) -> Split:
 
 
 class _Needed:
-    """What the returned values need.
+    """The nodes that the returned values need.
 
     results: nodes that the program computes. replayed: view ops, arithmetic of sizes, and constants of the module.
     """

@@ -172,7 +172,7 @@ def _parts(t: Graph, joined: ir.Value, heads: int) -> list[ir.Value]:
 
 
 def _hidden(t: Graph, mask: ir.Value, is_of_keys: bool) -> ir.Value:
-    """What is added to scores: -inf where a mask is not 0."""
+    """The summand of scores: -inf where a mask is not 0."""
     hidden = t.convert(mask, torch.bool)
     dims = dims_of(hidden)
     if is_of_keys:

@@ -67,7 +67,7 @@ def _bag_of(t: Graph, offsets: ir.Value, count: Expr) -> ir.Value:
 
 
 def _kept(t: Graph, index: ir.Value, bag: ir.Value, bags: Expr, padding: int) -> ir.Value:
-    """Where each row is written; behind all bags, which is nowhere, for rows that are padding."""
+    """The bag that each row is written to; behind all bags, which is nowhere, for rows that are padding."""
     if padding >= 0:
         is_padding = t.compare("EQ", index, t.constant(padding, t.dtype_of(index), dims_of(index)))
         bag = t.select(is_padding, t.operand(bags, torch.int64, dims_of(bag)), bag)

@@ -19,7 +19,7 @@ _ONE = Expr.const(1)
 
 
 class _Slide(NamedTuple):
-    """How a kernel goes over its operand: a number for each axis, and how many groups features are in."""
+    """The parameters of a kernel's slide over its operand: a number for each axis, and the number of feature groups."""
 
     stride: list[int]
     padding: list[int]
@@ -163,7 +163,7 @@ def convolution_backward(
 
 
 def _convolved_back(t: Graph, gradient: ir.Value, x: ir.Value, kernel: ir.Value, slide: _Slide) -> ir.Value:
-    """Of the operand of a transposed convolution: the gradient convolved."""
+    """The gradient of the operand of a transposed convolution: the gradient convolved."""
     stride, padding, dilation, groups = slide
     pads = [(p, p) for p in padding]
     walks = zip(dims_of(gradient)[2:], dims_of(kernel)[2:], stride, padding, dilation, strict=True)
@@ -173,12 +173,12 @@ def _convolved_back(t: Graph, gradient: ir.Value, x: ir.Value, kernel: ir.Value,
 
 
 def _windows(size: Expr, window: Expr, stride: int, padding: int, dilation: int) -> Expr:
-    """How many windows there are along an axis."""
+    """The number of windows along an axis."""
     return (size + padding - (window - 1) * dilation - 1) // stride + 1
 
 
 def _spread_back(t: Graph, gradient: ir.Value, x: ir.Value, kernel: ir.Value, slide: _Slide) -> ir.Value:
-    """Of the operand of a convolution: the gradient with holes, convolved with the kernel turned round.
+    """The gradient of the operand of a convolution: the gradient with holes, convolved with the kernel turned round.
 
     Elements of the operand behind the last window get more zeros than they need, and the result is cut.
     """
@@ -197,7 +197,7 @@ def _spread_back(t: Graph, gradient: ir.Value, x: ir.Value, kernel: ir.Value, sl
 
 
 def _of_kernel(t: Graph, wide: ir.Value, narrow: ir.Value, kernel: ir.Value, slide: _Slide) -> ir.Value:
-    """Of the kernel: the side that it slides over convolved with the other one, batch and features exchanged."""
+    """The gradient of the kernel: the side it slides over convolved with the other, batch and features exchanged."""
     stride, padding, dilation, groups = slide
     pads = [(p, p) for p in padding]
     sizes = [

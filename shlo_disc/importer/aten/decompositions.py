@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which ops PyTorch takes apart before they are translated: those that have no translation of their own.
+"""Ops that PyTorch takes apart before they are translated: those that have no translation of their own.
 
 An op that is translated as it is gives a smaller graph, and PyTorch's tracing with symbolic sizes is what most of the
 time from a module to code goes into.

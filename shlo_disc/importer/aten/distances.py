@@ -74,7 +74,7 @@ def pdist(t: Graph, x: ir.Value, p: float = 2.0) -> ir.Value:
 
 
 def _places_of_pairs(t: Graph, count: Expr) -> ir.Value:
-    """Where the pair (i, j) stands among those of i < j, row by row (i64); -1, which is nowhere, for others."""
+    """The number of the pair (i, j) among those of i < j, row by row (i64); -1, which is nowhere, for others."""
     dims: Dims = (count, count)
     row, column = (t.iota(dims, axis, torch.int64) for axis in (0, 1))
     one, two, n = (t.operand(e, torch.int64, dims) for e in (1, 2, count))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a translation works with: the op that is translated, and builders of StableHLO with exact symbolic types."""
+"""The context of a translation: the op that is translated, and builders of StableHLO with exact symbolic types."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Graph:
         return self.outs[0].dtype
 
     def refuse(self, reason: str, instead: str = "") -> UnsupportedError:
-        """What to raise for the op that is translated, with the user's line."""
+        """The error to raise for the op that is translated, with the user's line."""
         return UnsupportedError([Unsupported(str(self.node.target), "", self.line, reason, instead)])
 
     def next_draw(self) -> tuple[ir.Value, int]:

@@ -59,7 +59,7 @@ class Translated:
 
 @dataclass(frozen=True)
 class Output:
-    """What a graph returns at one place: a result of the function, which is a size where `is_size`; else `constant`.
+    """The value that a graph returns at one place: a function result, which is a size where `is_size`; else `constant`.
 
     permutation: the order in which the result's axes are those of the tensor, where that is another one in memory.
     """
@@ -248,7 +248,7 @@ class _Walk:
             yield from (n.node.expr for n in numbers if isinstance(n, torch.SymInt | torch.SymFloat | torch.SymBool))
 
     def _state(self, ranges: Iterable[Any], relations: Iterable[Any]) -> None:
-        """What each call checks of its sizes."""
+        """Emit the checks of sizes that each call makes."""
         for symbol, limits in ranges:
             if isinstance(symbol, sympy.Symbol) and str(size_of(symbol)) in self.stated:  # else it is read from data
                 self._check_range(symbol, limits)
@@ -408,7 +408,7 @@ class _Walk:
         return found
 
     def _value(self, argument: Any) -> Any:
-        """What an argument is: a value for a tensor, an expression for a size, else itself."""
+        """The value of an argument: a value for a tensor, an expression for a size, else itself."""
         if isinstance(argument, Node):
             return self.graphs[argument] if argument in self.graphs else self.values[argument]
         if isinstance(argument, list | tuple):
@@ -456,7 +456,7 @@ def _of_sizes(t: Graph, x: ir.Value, dims: Dims) -> ir.Value:
 
 
 def _least(value: Any) -> Any:
-    """What a symbolic integer is not below, as far as PyTorch knows."""
+    """The lower bound of a symbolic integer, as far as PyTorch knows."""
     return value.node.shape_env.bound_sympy(value.node.expr).lower
 
 

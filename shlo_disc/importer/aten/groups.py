@@ -68,7 +68,7 @@ def _matrix(t: Graph, weights: ir.Value, group: ir.Value) -> ir.Value:
 
 
 def _rows(t: Graph, ends: ir.Value, group: ir.Value, dims: Sequence[Expr]) -> ir.Value:
-    """Which elements are in the rows of a group."""
+    """The mask of the elements that are in the rows of a group."""
     zero, one = (t.constant(n, torch.int64) for n in (0, 1))
     before = t.pointwise("maximum", t.pointwise("subtract", group, one), zero)
     own, last = (
@@ -84,7 +84,7 @@ def _rows(t: Graph, ends: ir.Value, group: ir.Value, dims: Sequence[Expr]) -> ir
 def _for_each(
     t: Graph, weights: ir.Value, starts: Sequence[ir.Value], step: Callable[..., list[ir.Value]]
 ) -> list[ir.Value]:
-    """What a step makes of values, group by group."""
+    """The values that a step makes, group by group."""
     carried = [t.constant(0, torch.int64), *starts]
     types = [v.type for v in carried]
     op = ir.Operation.create("stablehlo.while", types, carried, regions=2)

@@ -218,7 +218,7 @@ def filled(t: Graph, x: ir.Value, mask: ir.Value, values: ir.Value) -> ir.Value:
 
 
 def _numbers(t: Graph, mask: ir.Value) -> ir.Value:
-    """How many elements before an element are true, in row-major order (i64)."""
+    """The number of elements before an element that are true, in row-major order (i64)."""
     flat = t.convert(t.reshape(mask, (product(dims_of(mask)),)), torch.int64)
     counts = running(t, flat, 0, "add", 0)
     return t.reshape(t.pointwise("subtract", counts, flat), dims_of(mask))

@@ -180,7 +180,7 @@ def _moved(t: Graph, old: ir.Value, new: ir.Value, momentum: Any) -> ir.Value:
 
 
 def _saved(t: Graph, mean: ir.Value, inverse: ir.Value, training: bool) -> list[ir.Value]:
-    """What the backward pass is given: nothing where the running statistics were used."""
+    """The values for the backward pass: nothing where the running statistics were used."""
     return [
         t.convert(t.reshape(v, o.dims), o.dtype) if training else t.constant(0, o.dtype, o.dims)
         for v, o in zip((mean, inverse), t.outs[1:3], strict=True)

@@ -22,7 +22,7 @@ _ZERO, _ONE = Expr.const(0), Expr.const(1)
 
 
 def _key(t: Graph, x: ir.Value) -> ir.Value:
-    """What elements are ordered by: zeros of both signs are equal, and so are all NaNs, which come last."""
+    """The sort key of elements: zeros of both signs are equal, and so are all NaNs, which come last."""
     kind, dims = t.dtype_of(x), dims_of(x)
     if kind == torch.bool:
         return t.convert(x, torch.uint8)

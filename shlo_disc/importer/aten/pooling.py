@@ -121,7 +121,7 @@ def _divisors(
     counted: Sequence[int],
     divisor: int | None,
 ) -> ir.Value:
-    """How many elements each window has, `counted` of the padding at both ends of each axis among them; or `divisor`.
+    """The number of elements in each window, `counted` of the padding at both ends of each axis included; or `divisor`.
 
     dims: the sizes of the windows' result.
     """
@@ -164,7 +164,7 @@ def _means(t: Graph, x: ir.Value, axis: int, count: Expr) -> ir.Value:
 
 
 def _adaptive_windows(t: Graph, size: Expr, count: Expr, kind: torch.dtype) -> tuple[ir.Value, ir.Value]:
-    """Which of `size` elements each of `count` windows has, [count, size], and how many these are, [count]."""
+    """The mask of the `size` elements that each of `count` windows has, [count, size], and their numbers, [count]."""
     dims = (count, size)
     window, place = (t.iota(dims, axis, torch.int64) for axis in (0, 1))
     n, many = (t.operand(e, torch.int64, dims) for e in (size, count))

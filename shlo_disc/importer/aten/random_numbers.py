@@ -51,7 +51,7 @@ def bits(t: Graph) -> ir.Value:
 
 
 def _place(t: Graph, number: int) -> ir.Value:
-    """Where the counter of an op begins: 2^40 numbers from that of the op before."""
+    """The start of an op's counter: 2^40 numbers from that of the op before."""
     type_ = ir.RankedTensorType.get([2], t.element(torch.uint64))
     element = t.element(torch.uint64)
     value = ir.DenseElementsAttr.get([ir.IntegerAttr.get(element, n) for n in (0, number << 40)], type_)

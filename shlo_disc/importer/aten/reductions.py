@@ -22,14 +22,14 @@ def summed(t: Graph, x: ir.Value, axes: Sequence[int]) -> ir.Value:
 
 
 def lowest(dtype: torch.dtype) -> float | int:
-    """What no element is below."""
+    """The lower bound of all elements."""
     if dtype.is_floating_point:
         return -math.inf
     return 0 if dtype == torch.bool else int(torch.iinfo(dtype).min)
 
 
 def highest(dtype: torch.dtype) -> float | int:
-    """What no element is above."""
+    """The upper bound of all elements."""
     if dtype.is_floating_point:
         return math.inf
     return 1 if dtype == torch.bool else int(torch.iinfo(dtype).max)

@@ -47,7 +47,7 @@ def _polynomial(t: Graph, x: ir.Value, coefficients: Sequence[float]) -> ir.Valu
 
 
 def _scale(t: Graph, size: Expr, count: Expr, corners: bool, factor: Any, kind: torch.dtype) -> ir.Value:
-    """How far results are apart, counted in elements."""
+    """The distance of results, counted in elements."""
     if not corners and factor is not None and not (isinstance(factor, int | float) and factor <= 0):
         return t.pointwise("divide", t.constant(1, kind), t.number(factor, kind))
     if not corners:
@@ -58,7 +58,7 @@ def _scale(t: Graph, size: Expr, count: Expr, corners: bool, factor: Any, kind: 
 
 
 def _weights(t: Graph, size: Expr, count: Expr, scale: ir.Value, width: int, shape: Filter) -> ir.Value:
-    """What each element counts for in each result, [count, size]; each row sums to 1."""
+    """The weight of each element in each result, [count, size]; each row sums to 1."""
     kind, dims = t.dtype_of(scale), (count, size)
     one = t.constant(1, kind)
     wide = t.pointwise("maximum", scale, one)

@@ -42,7 +42,7 @@ def bucketize(t: Graph, values: Any, sequence: ir.Value, out_int32: bool = False
 
 
 def _places(t: Graph, sequence: ir.Value, values: Any, is_right: bool) -> ir.Value:
-    """Where values belong, by halving the range of places until one is left."""
+    """The insertion places of values, found by halving the range of places until one is left."""
     size = dims_of(sequence)[-1]
     kind = t.dtype_of(sequence)
     if isinstance(values, ir.Value):

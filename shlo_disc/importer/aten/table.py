@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which function translates which op. The page `docs/torch-ops.md` is this table."""
+"""The function that translates each op. The page `docs/torch-ops.md` is this table."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def complex_names() -> frozenset[str]:
 
 
 def translation(name: str, is_complex: bool) -> Translate | None:
-    """What translates an overload, one of whose tensors is complex or none; None where there is nothing."""
+    """The translation of an overload, one of whose tensors is complex or none; None where there is nothing."""
     row = rows().get(name)
     if row is None or not is_complex:
         return None if row is None else row.translate

@@ -43,7 +43,7 @@ class ChildProcess:
         return 0 if self._process is None else self._process.pid
 
     def start(self) -> tuple[int, int]:
-        """Where requests go, and where answers come from. Raises OSError, TypeError or ValueError where none starts."""
+        """The streams of requests and of answers. Raises OSError, TypeError or ValueError where none starts."""
         if self._process is None:
             self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
             # The command is fixed: this interpreter and a module of this package.

@@ -29,7 +29,7 @@ class Reader:
         self._process = ChildProcess(f"{__package__}.process")
 
     def read(self, task: str, data: bytes, what: str, limits: Limits) -> bytes:
-        """What a task of `tasks.TASKS` makes of bytes; `what` is what messages call them.
+        """The result of a task of `tasks.TASKS` on bytes; `what` is the name that messages use for them.
 
         Raises ProgramError when they are damaged or reach a limit, ReaderError when the process cannot be started.
         """
@@ -81,7 +81,7 @@ class Reader:
             raise
 
     def _started(self) -> tuple[int, int]:
-        """Where requests go, and where answers come from."""
+        """The streams of requests and of answers."""
         try:
             return self._process.start()
         except (OSError, TypeError, ValueError) as error:  # the latter two where there is no such interpreter

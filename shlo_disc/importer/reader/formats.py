@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the first bytes of a program tell. Needs no MLIR."""
+"""Facts read from the first bytes of a program. Needs no MLIR."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What passes between the compiler and the process that reads programs: bytes with their lengths in front."""
+"""Messages between the compiler and the process that reads programs: bytes with their lengths in front."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How much reading a program may take."""
+"""Limits on reading a program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Limits(NamedTuple):
 
     @classmethod
     def of(cls, options: Options | None = None) -> Limits:
-        """What the options say, or else the environment."""
+        """The limits given by the options, or else by the environment."""
         chosen = options or Options()
         return cls(chosen.seconds_to_read, chosen.bytes_to_read)
 
@@ -31,7 +31,7 @@ class Limits(NamedTuple):
 
     @property
     def clock_seconds(self) -> float:
-        """How long to wait: the process may have to share the processors with many others."""
+        """The seconds to wait: the process may have to share the processors with many others."""
         return _PATIENCE * self.seconds
 
 

@@ -76,7 +76,7 @@ class Worker:
 
 
 def _work(request: int, answer: int, contexts: Contexts) -> NoReturn:
-    """What a worker does from its first to its last moment."""
+    """Run a worker from start to end."""
     try:
         header, data = frames.receive(request, 2)
         threading.stack_size(_STACK)

@@ -46,7 +46,7 @@ def _without_shardings(attributes: Any) -> Any:
 
 
 def _replace(op: Any) -> None:
-    """What an op of Shardy is on one device: nothing, its operand, or the ops that it holds."""
+    """The single-device form of an op of Shardy: nothing, its operand, or the ops that it holds."""
     if not op.name.startswith(_DIALECT) or op.name == "sdy.return":
         return
     if op.name in _SAME:

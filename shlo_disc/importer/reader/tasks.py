@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is done with bytes from outside: MLIR reads and verifies them, writes the program anew, and reads that again.
+"""Tasks on bytes from outside: MLIR reads and verifies them, writes the program anew, and reads that again.
 
 Runs in a process that may die of it. What comes out is what MLIR wrote of a module that it had found correct.
 """
@@ -74,7 +74,7 @@ TASKS: dict[str, Callable[[Request], bytes]] = {
 
 
 def needed(task: str, data: bytes) -> tuple[str, ...]:
-    """What a task imports that takes long."""
+    """The modules that a task imports and that take long to import."""
     if task == "check_exported":
         return ("jax.export",)
     return _JAX_MLIR if task == "read_sharded" or b"sdy" in data else ()

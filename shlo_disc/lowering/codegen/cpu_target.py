@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is known about the processor that code is generated for."""
+"""The description of the processor that code is generated for."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class CpuTarget:
 
     @staticmethod
     def named(name: str) -> CpuTarget:
-        """What `Options.cpu` names: "host", or a level.
+        """The processor that `Options.cpu` names: "host", or a level.
 
         "x86-64-v3" has AVX2, FMA and F16C, as every x86 server has since 2015; "x86-64-v4" AVX-512 besides, and
         "sapphirerapids" what Intel's servers have from that one on.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the parts of NVIDIA's toolkit are: Python packages first, then CUDA_HOME or CUDA_PATH, then the PATH."""
+"""The locations of NVIDIA's toolkit: Python packages first, then CUDA_HOME or CUDA_PATH, then the PATH."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _check(module: ir.Module, fault: Callable[[ir.Operation, str], str], faults:
 
 
 def _type_fault_of(op: ir.Operation, faults: dict[ir.Type, str]) -> str:
-    """What is wrong with a type that the op makes a value of: as a result, or as an argument of its blocks."""
+    """The fault of a type that the op gives a value, as a result or as an argument of its blocks."""
     values = list(op.results)
     for region in op.regions:
         for block in region.blocks:

@@ -61,7 +61,7 @@ _GUARDS = codec_of(tuple[Guard, ...])
 
 @dataclass(frozen=True)
 class Allocation:
-    """Where a value lies: argument `index` of the program's functions, a constant, or a part of segment's arena."""
+    """The location of a value: argument `index` of the functions, a constant, or a part of a segment's arena."""
 
     space: str
     index: int
@@ -133,7 +133,7 @@ class _Program:
 
 
 def _places(block: ir.Block, kept: Sequence[int], first_result: int) -> dict[ir.Value, Allocation]:
-    """Where every value of the entry function lies."""
+    """The location of every value of the entry function."""
     places: dict[ir.Value, Allocation] = {
         value: Allocation("argument", leaf) for value, leaf in zip(block.arguments, kept, strict=True)
     }
@@ -154,7 +154,7 @@ def _places(block: ir.Block, kept: Sequence[int], first_result: int) -> dict[ir.
 
 
 def constant_name(number: int) -> str:
-    """Of the `memref.global` that holds a constant."""
+    """The name of the `memref.global` that holds a constant."""
     return f"constant_{number}"
 
 
@@ -236,7 +236,7 @@ class _Run:
 
     @contextmanager
     def _nested(self, op: ir.Operation) -> Iterator[None]:
-        """What is written inside, in blocks of the op, is told sizes and buffers before the outermost such op."""
+        """Place the sizes and buffers of what is written inside, in blocks of the op, before the outermost such op."""
         before, self.outside = self.outside, self.outside or ir.InsertionPoint(op)
         yield
         self.outside = before

@@ -56,7 +56,7 @@ def followed(gemm: func.FuncOp, functions: Functions, inputs: Values, outputs: V
 
 
 def _outer(gemm: func.FuncOp, inputs: Values, outputs: Values) -> dict[ir.Value, ir.Value]:
-    """What the arguments and results of a fusion are where it is called."""
+    """The values at the call site that the arguments and results of a fusion stand for."""
     block = gemm.entry_block
     outer = dict(zip(block.arguments, inputs, strict=True))
     return outer | dict(zip(terminator_of(block).operands, outputs, strict=True))

@@ -24,7 +24,7 @@ _ELEMENTS = ("f32", "f16", "bf16")
 
 
 def library_epilogue(loop: func.FuncOp, problem: MatrixProduct, buffers: Sequence[int]) -> LibraryEpilogue | None:
-    """What a library may do in place of a loop behind a product by rows. `buffers`: its inputs, then its results."""
+    """The library epilogue that may replace a loop after a product by rows. `buffers`: its inputs, then its results."""
     what = fusion_of(loop)
     outputs = list(terminator_of(loop.entry_block).operands)
     if not isinstance(what, Epilogue) or len(outputs) != 1 or problem.element not in _ELEMENTS:

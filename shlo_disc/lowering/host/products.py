@@ -160,7 +160,7 @@ class Products:
 
 
 def precision_of(fusion: func.FuncOp) -> str:
-    """Which of `PRECISIONS` the dot of a fusion asks for; an algorithm other than TF32's asks for all bits."""
+    """The entry of `PRECISIONS` that a fusion's dot requests; an algorithm other than TF32's requests all bits."""
     dot = next(op for op in fusion.entry_block.operations if op.operation.name == "stablehlo.dot_general")
     if "algorithm" in dot.attributes:
         is_tf32 = re.search(r"lhs_precision_type = tf32, rhs_precision_type = tf32", str(dot.attributes["algorithm"]))

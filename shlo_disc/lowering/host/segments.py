@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What each segment of a program plans: its arena, checks and results, and the sizes that were read for its sake."""
+"""The plan of each segment of a program: its arena, checks and results, and the sizes that were read for it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the buffers of a host program lie at run time.
+"""The locations of a host program's buffers at run time.
 
 `disc_run` has a table of buffers: the arguments, the results, the constants, packed forms of right-hand sides, the
 table of symbols, and the segments' arenas.
@@ -45,7 +45,7 @@ class BufferTable:
         return self.first_pack + len(self._packs)
 
     def place(self, buffer: ir.Value) -> BufferSlice:
-        """Where a buffer of one of the program's functions lies."""
+        """The location of a buffer of one of the program's functions."""
         owner = buffer.owner
         if isinstance(owner, ir.Block):
             number = ir.BlockArgument(buffer).arg_number

@@ -53,7 +53,7 @@ def library_words(call: LibraryCall) -> list[Entry]:
 
 
 def _custom(attributes: Mapping[str, ir.Attribute], aliases: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """What a function that the user registered gets besides its arrays."""
+    """The data that a function registered by the user gets besides its arrays."""
     rows = [_attribute(name, value) for name, value in sorted(attributes.items())]
     return {"attributes": rows, "aliases": [list(pair) for pair in aliases]}
 

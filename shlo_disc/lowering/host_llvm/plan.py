@@ -31,7 +31,7 @@ class Words:
 
     @property
     def count(self) -> int:
-        """How many words a plan has."""
+        """The number of slots of a plan."""
         return len(self.fixed) + len(self.private)
 
 
@@ -134,7 +134,7 @@ class PlanWriter:
         return self._op(f"llvm.select {adjust}, {lower}, {quotient} : i1, i64")
 
     def _division(self, a: Expr, b: Expr) -> _Division:
-        """What has no quotient counts as an overflow: division by zero, and of the smallest number by -1."""
+        """The division of `a` by `b`. Overflow if it has no quotient: by zero, and of the smallest number by -1."""
         if (a, b) not in self.divisions:
             self.divisions[a, b] = self._divide(a, b)
         return self.divisions[a, b]

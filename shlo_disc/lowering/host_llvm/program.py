@@ -20,7 +20,7 @@ from shlo_disc.shape_dialect.mlir import ir
 
 @dataclass
 class LoweredSegment:
-    """What the artifact's header needs to know of one segment: its plan's words, its checks and who is allocated.
+    """The data of one segment for the artifact's header: its plan slots, its checks and the values that are allocated.
 
     `results` are the leaves that it writes; `symbols` those that are read from data for its sake.
     """
@@ -71,7 +71,7 @@ class HostProgram:
     # ---- what a target has of its own -------------------------------------------------------------------------------
 
     def writer(self, scope: Scope, words: Words, segment: int, command: int) -> RunWriter:
-        """That of a segment's `disc_run`."""
+        """The writer of a segment's `disc_run`."""
         raise NotImplementedError
 
     def append_callees(self) -> Sequence[str]:
@@ -87,7 +87,7 @@ class HostProgram:
         return ()
 
     def header(self) -> dict[str, Any]:
-        """What the artifact's header says of the commands, once they are written."""
+        """The entries of the artifact's header for the commands, once they are written."""
         raise NotImplementedError
 
     # ---- the host functions -----------------------------------------------------------------------------------------

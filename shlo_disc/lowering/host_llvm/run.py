@@ -36,7 +36,7 @@ IMAGE_WORDS = 12
 
 @dataclass(frozen=True)
 class Scope:
-    """What the functions of a program share: its buffers, and its symbols in their order."""
+    """The data that the functions of a program share: its buffers, and its symbols in their order."""
 
     buffers: BufferTable
     symbols: Sequence[str]
@@ -220,7 +220,7 @@ class RunWriter:
         return f"{function_name('disc_run', self.segment)}_part_{number}"
 
     def commands(self) -> dict[str, Callable[[ir.Operation], None]]:
-        """How the target writes ops that do something."""
+        """The target's writers of ops that have an effect."""
         raise NotImplementedError
 
     def runtime_call(self, function: str, operands: str) -> None:
@@ -289,7 +289,7 @@ class RunWriter:
             self.lines += [f"  llvm.br ^condition{number}", f"^exit{number}:"]
 
     def begin_trip(self, number: int) -> None:
-        """What each trip of the loop of this number begins with."""
+        """Emit the code that each trip of the loop of this number begins with."""
 
     def branch(self, op: ir.Operation) -> None:
         """`scf.if`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which elements of its operands an op needs for an element of its result: one row an op, one module a family."""
+"""Index rules: the operand elements that an op needs for a result element. One row per op, one module per family."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _is_short(sizes: Sequence[Expr]) -> bool:
 
 
 def accumulator_of(element: Element, result: Element) -> Element:
-    """What the sum of products of `element` is held in."""
+    """The element type that holds the sum of products of `element`."""
     if element.is_half:
         return Element("f32") if result.name != "f64" else result
     return result if result.width > element.width else element

@@ -41,7 +41,7 @@ def conjunction(e: Elements, conditions: list[ir.Value]) -> ir.Value | None:
 def window_position(
     e: Elements, window: Window, axis: int, size: ir.Value, position: Position, index: ir.Value | None
 ) -> tuple[Position, list[ir.Value]]:
-    """Where element `index` of the window at `position` lies in the operand, and the conditions that it is there."""
+    """The operand position of element `index` of the window at `position`, and the conditions that it is there."""
     if window.is_trivial(axis):
         return position, []
     stride, dilation = window.stride[axis], window.dilation[axis]

@@ -141,7 +141,7 @@ class ConcatenateKernel:
         over_lanes(elements, begin, end, False, [], body)
 
     def _target(self, here: Positions, start: ir.Value) -> Positions:
-        """Where an element of a piece is written."""
+        """The position at which an element of a piece is written."""
         there = here[self.axis]
         moved = Position(arith.addi(there.base, start), there.step)
         return (*here[: self.axis], moved, *here[self.axis + 1 :])

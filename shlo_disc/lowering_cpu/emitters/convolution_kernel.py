@@ -83,7 +83,7 @@ class ConvolutionKernel:
 
     @property
     def items(self) -> Expr:
-        """How many tiles there are."""
+        """The number of tiles."""
         return self.tiles * self.blocks * self.groups
 
     @property
@@ -121,7 +121,7 @@ class ConvolutionKernel:
             scf.yield_([])
 
     def _mask(self, left: ir.Value, number: int) -> ir.Value:
-        """Which lanes of register `number` of the last block are features."""
+        """The mask of the lanes of register `number` of the last block that are features."""
         rest = arith.maxsi(arith.subi(left, self._index(number * self.tile.lanes)), self._index(0))
         return vector.create_mask(ir.VectorType.get([self.tile.lanes], ir.IntegerType.get_signless(1)), [rest])
 
@@ -216,7 +216,7 @@ class ConvolutionKernel:
         return nest(elements, extents, [zero] * (tile.pixels * tile.vectors), body)
 
     def _values(self, offset: ir.Value, masks: list[ir.Value] | None) -> list[ir.Value]:
-        """What the weights of a block are multiplied by: one element, or one for each feature."""
+        """The values that the weights of a block are multiplied by: one element, or one for each feature."""
         if self.is_depthwise:
             return self._vectors(self.input, offset, masks)
         value = self._wide(from_memory(memref.load(self.input, [offset]), self.element))

@@ -16,7 +16,7 @@ TRIPS = 64
 
 
 class Interruption:
-    """Whether the run of a kernel has ended. Made where the kernel begins; `runtime`: its address, an index."""
+    """A test for the end of a kernel's run. Made where the kernel begins; `runtime`: its address, an index."""
 
     def __init__(self, runtime: ir.Value):
         self.runtime = _operation("llvm.inttoptr", _pointer(), arith.index_cast(_i64(), runtime))

@@ -51,7 +51,7 @@ class ScanKernel:
 
     @property
     def items(self) -> Expr:
-        """How many lines, or vectors of lines, there are."""
+        """The number of lines, or of vectors of lines."""
         return product(self.outer) * self.blocks
 
     def item(self, linear: ir.Value) -> None:

@@ -57,7 +57,7 @@ class SelectScatterKernel:
 
     @property
     def items(self) -> Expr:
-        """How many columns, or leading places, there are."""
+        """The number of columns, or of leading places."""
         return product(self.dims[axis] for axis in self.shared)
 
     def run(self) -> None:

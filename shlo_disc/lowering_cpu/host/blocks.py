@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the structures of the runtime's calls (`runtime/abi.py`) hold for an op of `disc_host`, field by field."""
+"""The contents of the structures of the runtime's calls (`runtime/abi.py`) for an op of `disc_host`, field by field."""
 
 from __future__ import annotations
 

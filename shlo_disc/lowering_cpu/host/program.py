@@ -43,7 +43,7 @@ def lower_host(module: ir.Module, signature: Signature, vector_bits: int) -> Low
 
 
 class _CpuProgram(HostProgram):
-    """That of one module."""
+    """The host program of one module."""
 
     def __init__(self, module: ir.Module, signature: Signature, vector_bits: int):
         super().__init__(module, signature)

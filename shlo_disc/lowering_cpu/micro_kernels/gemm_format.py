@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How products of each element type are packed and multiplied on a target.
+"""Formats in which each element type is packed and multiplied on a target.
 
 A packed form consists of words of 32 or 64 bits: an element, or two or four neighbours along k, which one instruction
 multiplies and adds to a sum of 32 bits. To the runtime and to the loops of a micro-kernel, k is a number of words, so

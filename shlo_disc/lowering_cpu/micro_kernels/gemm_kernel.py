@@ -45,7 +45,7 @@ _BYTES = {"f32": 4, "f64": 8, "i32": 4}
 
 
 def multiplier_of(tile: GemmTile) -> Multiplier:
-    """What multiplies words."""
+    """The multiplier of words."""
     return MULTIPLIERS[tile.format.multiplier]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How far results may be from the exact value, in units in the last place of the exact value (its f32 or f64 grid).
+"""Error bounds of results, in units in the last place of the exact value (its f32 or f64 grid).
 
 Measured over all f32 for exp, expm1, log, log1p, tanh, logistic, erf and rsqrt, else over millions (f32) and hundreds
 of thousands (f64) of arguments of every exponent and around the hard places; rounded up.

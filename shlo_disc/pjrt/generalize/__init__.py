@@ -90,11 +90,11 @@ class SymbolicProgram:
     given: tuple[int, ...]
 
     def explain_miss(self, program: bytes) -> Miss | None:
-        """Which number of a program of this skeleton is not what is expected; None where it is an instance."""
+        """The number of a program of this skeleton that differs from what is expected; None where it is an instance."""
         return first_miss(self.symbols, self.least, self.steps, self.expected, program)
 
     def for_table(self) -> tuple[Executable, list[int], list[Step], list[int], list[int], list[int], list[int]]:
-        """What the native table takes."""
+        """The arguments of the native table."""
         parts = (self.symbols, self.expected, self.hidden, self.least, self.given)
         symbols, expected, hidden, least, given = map(list, parts)
         return self.executable, symbols, list(self.steps), expected, hidden, least, given
@@ -149,7 +149,7 @@ def _generalize(programs: Sequence[bytes], options: Options, target: str, most_c
 
 
 def _executable(c: Compilation, programs: Sequence[bytes], most_cost: float) -> Executable:
-    """What an imported program becomes: that of the compile cache, or compiled."""
+    """The executable of an imported program: that of the compile cache, or compiled."""
     cache, key = open_cache(c.options) if c.target == CPU else None, ""
     if cache:
         parts = b"".join(len(program).to_bytes(8, "little") + program for program in programs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which of some programs of one skeleton to generalise, where all of them have no expressions in common.
+"""The choice of programs of one skeleton to generalise, where all of them have no expressions in common.
 
 What Python decides by a size (`if n % 2`) is different for each residue class of the size, and the program of a class
 serves half, a third, ... of all sizes. So the programs whose sizes have the residues of the last one's are tried, from

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What parts of an expression cost, which says how unlikely programs are to compute them."""
+"""Costs of the parts of an expression, which say how unlikely programs are to compute them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Costs:
         return usual + (factor < 0)
 
     def offset(self, offset: int, near: tuple[int, ...]) -> float:
-        """What is added to a term."""
+        """The cost of a number added to a term."""
         if abs(offset) <= 2:
             return (0, 0.5, 1.0)[abs(offset)]
         is_stepped = 0.5 if self.divisors_found else 0

@@ -29,7 +29,7 @@ _SHAPE_OPERANDS = "indices_of_shape_operands"
 
 
 class Emission(Protocol):
-    """What the forms are made from."""
+    """The data that the forms are made from."""
 
     expressions: Expressions
     samples: Samples

@@ -166,7 +166,7 @@ class Expressions:
         return self._search.fits(expression, self.samples.values[number])
 
     def evaluate(self, expression: Expr) -> Values | None:
-        """What an expression is in each sample; None where that divides by zero."""
+        """The value of an expression in each sample; None where that divides by zero."""
         return self._search.values(expression)
 
     def find(

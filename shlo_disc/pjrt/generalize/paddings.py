@@ -54,7 +54,7 @@ class OpNumbers(Protocol):
         """The sizes of the first result."""
 
     def values(self, number: int) -> Values:
-        """What a number is in each sample."""
+        """The value of a number in each sample."""
 
     def known(self, number: int) -> Expr | None:
         """The expression of a number that has one."""
@@ -72,7 +72,7 @@ class OpNumbers(Protocol):
         """The size of the value that is used with a size; None of what is no such use, or has no expression."""
 
     def evaluate(self, expression: Expr) -> Values | None:
-        """What an expression is in each sample."""
+        """The value of an expression in each sample."""
 
     def find(self, values: Values, is_stated: bool = False) -> Found | None:
         """The simplest expression of these values, which an attribute states or not."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which numbers of a program are the same at all sizes, as far as its ops tell.
+"""The numbers of a program that are the same at all sizes, as far as its ops tell.
 
 What is found need not hold: a program is served by a symbolic one only where all its numbers agree. But the more is
 found, the more programs that is.

@@ -89,7 +89,7 @@ class Samples:
             raise NotGeneralError("the module has other operations than the program")
 
     def describe(self, number: int) -> str:
-        """Where a number is, in words."""
+        """The place of a number, in words."""
         kind, position, index, axis, _ = self._places[number]
         name = self.operations[position].operation.name
         if kind == "attribute":

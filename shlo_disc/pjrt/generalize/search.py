@@ -72,7 +72,7 @@ class Search:
         self._known.clear()
 
     def values(self, expression: Expr) -> Values | None:
-        """What an expression is in each sample; None where that divides by zero."""
+        """The value of an expression in each sample; None where that divides by zero."""
         if expression not in self._values:
             try:
                 found: Values | None = tuple(expression.evaluate(e) for e in self._environments)
@@ -147,7 +147,7 @@ class Search:
         near: tuple[int, ...],
         divisors: Sequence[tuple[int, ...]],
     ) -> Found | None:
-        """Of the terms of all bases, each with what it costs in addition, with all these divisors the cheapest."""
+        """The cheapest of the terms of all bases, each with its additional cost, with all these divisors."""
         wanted, length = direction(values)
         best: tuple[float, Term, int] | None = None
         for (base, handicap), group in product(bases, divisors):
@@ -279,7 +279,7 @@ def _divisors_in(expression: Expr) -> set[int]:
 
 
 def _small_factors(number: int) -> list[int]:
-    """What all values are multiples of is perhaps what they were rounded to."""
+    """The divisors of a common factor of all values; the values may have been rounded to multiples of one."""
     return [k for k in (number, *_DIVISORS) if 1 < k <= _LARGEST_DIVISOR and number % k == 0]
 
 

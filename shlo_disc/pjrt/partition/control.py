@@ -52,7 +52,7 @@ def _nothing(_: Partitioner, op: Any) -> list[Placed]:
 
 
 def _manual(p: Partitioner, op: Any) -> list[Placed]:
-    """What each device runs is stated: the body sees the parts along the manual axes."""
+    """Partition a computation whose program per device is stated: the body sees the parts along the manual axes."""
     manual = p.meshes.manual_axes(op)
     block = op.regions[0].blocks[0]
     inward, outward = (p.meshes.each(op.attributes[name]) for name in ("in_shardings", "out_shardings"))

@@ -109,7 +109,7 @@ class Partitioner:
         self._placed[value] = placed
 
     def placed(self, value: Any) -> Placed:
-        """What a device has of a value."""
+        """The part of a value on a device."""
         return self._placed[value]
 
     def sharded(self, value: Any, sharding: Sharding) -> Any:

@@ -34,7 +34,7 @@ def reduce(p: Partitioner, op: Any) -> list[Placed]:
 
 
 def combine(p: Partitioner, placed: Placed, axes: Axes, name: str) -> Placed:
-    """What devices along `axes` have, combined by the op `name`."""
+    """The values of devices along `axes`, combined by the op `name`."""
     ir = bindings()
     made = ir.Operation.create(
         "stablehlo.all_reduce",

@@ -88,7 +88,7 @@ class Resharder:
         return create("compare", [self._device(), _number(0)], truth, {"comparison_direction": equal})
 
     def from_first(self, value: Any) -> Any:
-        """What the first device has."""
+        """The value of the first device."""
         ir = bindings()
         row = ",".join(map(str, range(self.devices)))
         attributes = {
@@ -121,7 +121,7 @@ class Resharder:
         return create("convert", [number], ir.RankedTensorType.get([], ir.IntegerType.get_signless(32)))
 
     def _position(self, order: tuple[int, ...]) -> Any:
-        """Where the device is in a mesh of this order."""
+        """The position of the device in a mesh of this order."""
         if not order:
             return self._device()
         ir = bindings()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How an array lies on the devices of a program: for each dimension, the axes of the device grid that divide it.
+"""The layout of an array on a program's devices: for each dimension, the axes of the device grid that divide it.
 
 Devices are numbers from 0 on. An axis is a digit of that number, so that axes of different meshes can be compared; it
 has a prime size, for a sharding to have one form.
