@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What users call: `compile`, `jit`, `load`."""
+"""The API that users call: `compile`, `jit`, `load`."""

@@ -38,7 +38,7 @@ class Static:
 
     @staticmethod
     def of(value: Any) -> tuple[Static, list[Any]]:
-        """That of a pytree, and its arrays, which Python's numbers are not. Raises ArgumentTypeError without a hash."""
+        """The Static and arrays of a pytree; Python's numbers are none. Raises ArgumentTypeError without a hash."""
         leaves, tree = jax.tree.flatten(value)
         where = tuple(i for i, leaf in enumerate(leaves) if not _is_array(leaf))
         for i in where:
@@ -116,7 +116,7 @@ class FilteredJit:
 
     @property
     def compile_count(self) -> int:
-        """How often this function was compiled."""
+        """The number of times that this function was compiled."""
         return sum(jitted.compile_count for _, jitted in list(self._programs.values()))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -144,7 +144,7 @@ class FilteredJit:
         return found, arrays
 
     def _shapes(self, static: Static, call: Call) -> Any:
-        """What `dynamic` says of each array. Raises OptionError."""
+        """The entry of `dynamic` for each array. Raises OptionError."""
         if self._dynamic is None or isinstance(self._dynamic, str):
             return self._dynamic
         args, kwargs = call

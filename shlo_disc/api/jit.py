@@ -141,7 +141,7 @@ class Jitted:
 
     @property
     def compile_count(self) -> int:
-        """How often this function was compiled."""
+        """The number of times that this function was compiled."""
         return len(self._executables())
 
     @property
@@ -215,7 +215,7 @@ class Jitted:
         return _Program(function, self._shapes(count, others), self._compiler, self._compile_once)
 
     def _shapes(self, count: int, others: Sequence[int]) -> Any:
-        """What `dynamic` says of the arguments that are not static."""
+        """The entries of `dynamic` for the arguments that are not static."""
         if self._dynamic is None or isinstance(self._dynamic, str):
             return self._dynamic
         if len(self._dynamic) == len(others):
@@ -230,14 +230,14 @@ class Jitted:
 
 @dataclass(frozen=True)
 class _Compiler:
-    """How a function is compiled."""
+    """The settings with which a function is compiled."""
 
     compile: Compile
     constraints: tuple[str, ...]
     options: Options | None
 
     def specifications(self, call: Call, shapes: Any) -> Call:
-        """What it is compiled for."""
+        """The specifications that it is compiled for."""
         from shlo_disc.runtime.call_types import specifications
 
         specs: Call = specifications(*call, shapes, self.constraints)

@@ -66,7 +66,7 @@ def _target_row(c: Compilation) -> dict[str, Any]:
 
 
 def _segment_rows(c: Compilation, number: int) -> dict[str, Any]:
-    """What the header says of a segment: of the first one at its top level, of the others in "segments"."""
+    """The header's entries on a segment: on the first one at its top level, on the others in "segments"."""
     segment = made(c.code).segments[number]
     overflow = "A size that this call needs does not fit in 64 bits, or divides by zero."
     message, operands = data_message(c, overflow) if number else size_message(c, overflow)
@@ -100,7 +100,7 @@ def _constants_block(lowered: LoweredProgram) -> bytes:
 
 
 def _symbol_row(source: SymbolSource, declaration: Declaration, names: Sequence[str]) -> dict[str, Any]:
-    """How a symbol is solved. `less`, which releases before format 2 do not know, is there where it is not 0."""
+    """The solution of a symbol. `less`, which releases before format 2 do not know, is there where it is not 0."""
     solve: dict[str, Any] = {
         "argument": source.argument,
         "dim": source.dim,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a call's sizes are checked for, and the messages of the errors, in jax.export's words."""
+"""The checks of a call's sizes, and the messages of the errors, in jax.export's words."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _Made = TypeVar("_Made")
 
 @dataclass
 class Compilation:
-    """What passes work on. `snapshots` holds a copy of the module after each stage that ran.
+    """The state that passes work on. `snapshots` holds a copy of the module after each stage that ran.
 
     module: that of the last stage before `codegen`, whose own are in `code`. llvm_ir, sections: of each section of code
     that the artifact has, `object` for CPUs. header: the artifact's. stage: the last that has run; that whose module
@@ -88,7 +88,7 @@ class Compilation:
 
 
 def made(value: _Made | None) -> _Made:
-    """What an earlier stage has made."""
+    """The value that an earlier stage has made."""
     if value is None:
         raise CompilerError("a stage runs before one that it needs")
     return value

@@ -148,7 +148,7 @@ def _level(read: Program, target: str, options: Options, context: Any) -> _Level
 
 
 def _reduced(executable: Executable) -> tuple[Any, ...]:
-    """How pickle writes an executable: as data, no part of which is code. Raises TypeError where it cannot be."""
+    """The pickled form of an executable: data, no part of which is code. Raises TypeError where it cannot be."""
     read, how = executable.program, (executable.options, executable.target)
     if isinstance(read, TextProgram):
         return recompile, (read._replace(trusted=False), (), *how)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `compile` returns."""
+"""The executable that `compile` returns."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Executable(NativeOwner):
 
     @property
     def compile_count(self) -> int:
-        """How often native code was generated for this program: once for all shapes.
+        """The number of times that native code was generated for this program: once for all shapes.
 
         It is 0 if the native code came from the compile cache.
         """

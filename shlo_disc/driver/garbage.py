@@ -20,7 +20,7 @@ _Thresholds = tuple[int, int, int]
 
 
 class _Compiles:
-    """How many compiles there are at a time, and the thresholds from before the first of them."""
+    """The number of compiles at a time, and the thresholds from before the first of them."""
 
     count = 0
     before: _Thresholds = (0, 0, 0)

@@ -61,7 +61,7 @@ class Pass:
 
     @property
     def text(self) -> str:
-        """What it does, in a line."""
+        """The description of the pass, in a line."""
         return (self.run.__doc__ or "").split("\n")[0]
 
 

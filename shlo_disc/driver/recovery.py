@@ -36,7 +36,7 @@ KINDS = ("hoist", "fusion", "reuse")
 
 
 class Choice(NamedTuple):
-    """Which decisions may be made: how many of each of `KINDS` (None: all), and which of them are not."""
+    """The decisions that may be made: how many of each of `KINDS` (None: all), and which of them are not."""
 
     limits: tuple[int | None, int | None, int | None] = (None, None, None)
     left_out: frozenset[tuple[str, int]] = frozenset()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is left of a compile that failed inside: the program, how it was compiled, and one command to see it again."""
+"""The remains of a compile that failed inside: the program, how it was compiled, and one command to see it again."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def remove_old_reproducers(parent: Path, kept: int = KEPT) -> None:
 
 
 def _reproducers_in(parent: Path) -> list[tuple[int, str]]:
-    """When each was last written to, in nanoseconds, and its name."""
+    """The time of the last write to each reproducer, in nanoseconds, and its name."""
     try:
         statuses = {name: _status_of(parent / name) for name in os.listdir(parent) if _NAME.fullmatch(name)}
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a compilation says of itself in text."""
+"""Text that describes a compilation."""
 
 from __future__ import annotations
 

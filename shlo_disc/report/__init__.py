@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a compiled program does at given sizes, kernel by kernel. `synthetic.py` needs no MLIR."""
+"""A report on what a compiled program does at given sizes, kernel by kernel. `synthetic.py` needs no MLIR."""

@@ -218,7 +218,7 @@ def _report(
 
 
 def missing_facts(guards: Sequence[Guard]) -> tuple[str, ...]:
-    """What would have made choices of kernels when compiling. What no symbol decides, nobody could say more about."""
+    """The facts that would have made choices of kernels when compiling. No fact decides a condition without symbols."""
     conditions = (c for guard in guards for c in guard.conditions if not guard.of_size)
     return tuple(str(c) for c in conditions if c.symbols())
 

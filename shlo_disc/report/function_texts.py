@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the functions in a text are: MLIR, LLVM IR, assembly or PTX."""
+"""The positions of the functions in a text: MLIR, LLVM IR, assembly or PTX."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a machine can do at most, measured here and now: the ceilings of a roofline (Williams et al., 2009)."""
+"""The peak performance of a machine, measured here and now: the ceilings of a roofline (Williams et al., 2009)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Machine:
 
 @functools.cache
 def machine(on: Client, target: str) -> Machine:
-    """That of a client. It measures what it is asked for, which takes a second or two."""
+    """The machine of a client. It measures what it is asked for, which takes a second or two."""
     return Machine(on, target)
 
 

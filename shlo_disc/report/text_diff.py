@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"\d+$")
 
 
 class Syntax(NamedTuple):
-    """Of a text: its names, of which those that `is_local` finds are a function's, and where a function begins.
+    """The syntax of a text: names, of which those that `is_local` finds are a function's, and where a function begins.
 
     definition: what stands behind a name that is given to another value from here on; None where none ever is.
     """
@@ -78,7 +78,7 @@ class Hunk:
 
 
 def differences(before: str, after: str, syntax: Syntax = PLAIN) -> list[Hunk]:
-    """What differs, as `diff -u` has it; none where the texts are the same but for names."""
+    """The differences, as `diff -u` has them; none where the texts are the same but for names."""
     return list(_hunks(list(_changes(before.splitlines(), after.splitlines(), syntax))))
 
 
@@ -165,7 +165,7 @@ def _without_names(line: str, syntax: Syntax) -> str:
 
 
 class _Renaming:
-    """Which name of the one text is which of the other, up to where they have been read."""
+    """The correspondence of the names of two texts, up to where they have been read."""
 
     def __init__(self, syntax: Syntax):
         self._syntax = syntax
@@ -190,7 +190,7 @@ class _Renaming:
         return self._local.takes(old, new)
 
     def forget(self, old: Sequence[str], new: Sequence[str]) -> None:
-        """What lines that are not the same define is another value from here on."""
+        """Forget the names that unequal lines define: they are other values from here on."""
         for name in self._defined(old):
             self._local.forget(name, None)
         for name in self._defined(new):

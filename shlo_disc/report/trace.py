@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a compile and calls of its program took, as a trace: the JSON that Perfetto and Chrome's about:tracing open.
+"""Times of a compile and of calls of its program, as a trace: the JSON that Perfetto and Chrome's about:tracing open.
 
 The format is Google's "Trace Event Format": complete events (`"ph": "X"`) with a start and a length in microseconds.
 The compile is a process of the trace with a track of stages and one of passes. Each call is another: on processors its
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TracedCall(NamedTuple):
-    """What a call at some sizes consists of; when its commands ran, and the parts of them that each thread did, both
+    """The explanation of a call at some sizes; when its commands ran, and the parts of them that each thread did, both
     empty on a GPU."""
 
     explanation: Explanation

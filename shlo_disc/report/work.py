@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a fusion has to do: its ops, the bytes it reads and writes, its arithmetic, over the symbols."""
+"""The work of a fusion: its ops, the bytes it reads and writes, its arithmetic, over the symbols."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Struct:
 
     @cached_property
     def words(self) -> int:
-        """How many words it has."""
+        """The number of words that it has."""
         return sum(field.count * field.words for field in self.fields.values())
 
     def declaration(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the C API is: its header, and its libraries, which need neither Python nor MLIR."""
+"""The location of the C API: its header, and its libraries, which need neither Python nor MLIR."""
 
 from __future__ import annotations
 

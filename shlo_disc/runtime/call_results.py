@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What calls of executables give: the kind of their results, the times of their commands."""
+"""The values that calls of executables give: the kind of their results, the times of their commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OUTPUTS = {
 
 @dataclass(frozen=True)
 class CommandTime:
-    """How often a command ran in a call, the seconds of all its runs together, and the variant that the runtime
+    """The number of a command's runs in a call, the seconds of all of them together, and the variant that the runtime
     chose."""
 
     calls: int

@@ -33,7 +33,7 @@ def _weak_type(leaf: Any) -> str:
 
 
 def difference(call: Any, weak: WeakTypes) -> str:
-    """Where the weak types of a call are not those that it was compiled for; "" when there is no such leaf."""
+    """The difference between a call's weak types and those that it was compiled for, as text; "" when there is none."""
     leaves = jax.tree_util.tree_leaves_with_path(call)
     if len(leaves) != len(weak):
         return f"it has {len(leaves)} leaves, not {len(weak)}"
@@ -89,7 +89,7 @@ def _text(weak_type: str) -> str:
 def specifications(
     args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, constraints: Sequence[str]
 ) -> tuple[Any, Any]:
-    """What to compile for a call, as `jax.export.symbolic_args_specs` makes it, with weak types.
+    """The specifications to compile for a call, as `jax.export.symbolic_args_specs` makes them, with weak types.
 
     Raises ArgumentTypeError on what is no array, and OptionError on shapes or constraints that do not fit.
     """

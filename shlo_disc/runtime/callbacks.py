@@ -140,7 +140,7 @@ def _store(index: int, value: np.ndarray, buffer: _Buffer) -> None:
 
 @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_Call))
 def _call_back(call: Any) -> int | None:
-    """What programs call. Returns NULL, or the text of the exception that ended the callback."""
+    """The function that programs call. Returns NULL, or the text of the exception that ended the callback."""
     try:
         _run(call.contents)
     except BaseException as error:

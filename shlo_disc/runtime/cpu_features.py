@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which instruction sets this processor has."""
+"""The instruction sets of this processor."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where NVIDIA's libraries are, for the native core to open."""
+"""The locations of NVIDIA's libraries, for the native core to open."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def buffer_text(buffer: Any) -> str:
 
 
 def target_text(header: Mapping[str, Any]) -> str:
-    """What a program runs on: the name of a GPU's architecture, or that of a processor's or of its level."""
+    """The target that a program runs on: the name of a GPU's architecture, or that of a processor's or of its level."""
     target = header["target"]
     return str(target.get("name") or target.get("cpu") or target.get("triple", "cpu").partition("-")[0])
 
@@ -91,7 +91,7 @@ def missing_text(kind: str, attribute: str, program: str) -> str:
 
 
 def target_row(header: Mapping[str, Any]) -> tuple[str, str]:
-    """That of a table."""
+    """The row of the target in a table."""
     return "target", target_text(header)
 
 

@@ -57,7 +57,7 @@ class Future(Event, Generic[Result]):
 
 
 class DeviceEvent(Event):
-    """That the elements of a Buffer on a device are there."""
+    """The event that the elements of a Buffer on a device are there."""
 
     _INTERVAL = 50e-6
     """Seconds between questions, where there is a limit to the waiting."""
@@ -73,7 +73,7 @@ class DeviceEvent(Event):
             return True
 
     def error(self) -> BaseException | None:
-        """What the work before them has failed with, None if it did not; waits."""
+        """The error that the work before them has failed with, None if it did not; waits."""
         try:
             self._buffer.block_until_ready()
         except DeviceError as error:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What functions of JAX's call that only this process has: callbacks to Python, and compiled programs.
+"""Objects that JAX's functions call and that only this process has: callbacks to Python, and compiled programs.
 
-JAX keeps that alive with its own programs, and exports no program that it would have to keep something for. Of what is
-exported to be compiled by us, the compiled program keeps it.
+JAX keeps them alive with its own programs, and exports no program that it would have to keep something for. Of what is
+exported to be compiled by us, the compiled program keeps them.
 """
 
 from __future__ import annotations

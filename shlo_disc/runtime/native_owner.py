@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What objects with native code have in common: they never change, and are not pickled with that code."""
+"""The common part of objects with native code: they never change, and are not pickled with that code."""
 
 from __future__ import annotations
 

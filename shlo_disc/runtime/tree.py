@@ -172,7 +172,7 @@ def call_tree(positional: TreeSpec | int, keyword: TreeSpec | None = None) -> Tr
 
 
 def explainer(name: str, expected: TreeSpec) -> Callable[[tuple[Any, ...], dict[str, Any]], str]:
-    """What tells of a call why its structure is not `expected`."""
+    """The function that explains for a call why its structure is not `expected`."""
     return lambda args, kwargs: explain_difference(name, expected, args, kwargs)
 
 

@@ -106,7 +106,7 @@ def _is_of_command_line(error: Exception, options: argparse.Namespace) -> bool:
 
 
 def parser() -> argparse.ArgumentParser:
-    """That of the command line. What a command is run by is in `command` of what it parses."""
+    """The parser of the command line. The function that runs a command is in `command` of what it parses."""
     whole = argparse.ArgumentParser(
         prog="shlo_disc",
         description="Compile StableHLO once, for every shape.",

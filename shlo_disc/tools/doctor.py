@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What works on this machine, found out by doing it, and what to do about the rest: `python -m shlo_disc doctor`."""
+"""Check what works on this machine by doing it, and say what to do about the rest: `python -m shlo_disc doctor`."""
 
 from __future__ import annotations
 

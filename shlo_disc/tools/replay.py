@@ -28,7 +28,7 @@ _TOLERANCES = {2: 2e-2, 4: 1e-3, 8: 1e-6}
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of a program. outcome: "right", "wrong" or "failed". how: as the table of programs has it."""
+    """The result of a replay. outcome: "right", "wrong" or "failed". how: as the table of programs has it."""
 
     name: str
     outcome: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How much code an op becomes: the instructions for one vector of its result, roughly.
+"""The amount of code that an op becomes: the instructions for one vector of its result, roughly.
 
 The figures are those of `lowering_cpu/vector_math` on f32 (twice as many where it computes in f64), and of the reads
 that `lowering/index_rules` emits. What a kernel's size decides are the time that LLVM takes and how many versions of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the compiler decides by choice, and what has to hold before it does.
+"""Decisions that the compiler makes by choice, and what has to hold before it does.
 
 A *pattern* is a rewrite that helps where it applies and can always be left out: a fusion, a reuse of a buffer, a loop
 taken for a recurrence. What has to hold for it stands in one place, as named conditions of the pattern. All of them
@@ -138,7 +138,7 @@ class Decisions:
 
     @property
     def taken(self) -> int:
-        """How many were made."""
+        """The number of decisions that were made."""
         return len(self.made)
 
     def take(self, pattern: str = "fusion", op: ir.Operation | ir.OpView | None = None) -> bool:
@@ -230,7 +230,7 @@ def _current() -> _Mode:
 
 @contextmanager
 def deciding(*, strict: bool) -> Iterator[None]:
-    """How patterns of this thread behave inside: `strict` raises what a pattern raises."""
+    """Set how patterns of this thread behave inside: `strict` raises what a pattern raises."""
     token = _MODE.set(replace(_current(), strict=strict))
     try:
         yield

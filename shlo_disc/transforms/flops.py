@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How much arithmetic a program does, over the symbols."""
+"""The amount of arithmetic that a program does, over the symbols."""
 
 from __future__ import annotations
 

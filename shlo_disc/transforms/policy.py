@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What passes ask of a target: from where on something pays there, and how much its kernels take.
+"""The parameters of a target that passes use: from where on something pays there, and how much its kernels take.
 
 Programs compute the same whatever the numbers are.
 """
@@ -73,7 +73,7 @@ _POLICY: ContextVar[Policy] = ContextVar("shlo_disc_policy")
 
 
 def policy() -> Policy:
-    """That of the target which is compiled for. Raises LookupError outside of `compiling_for`."""
+    """The policy of the target which is compiled for. Raises LookupError outside of `compiling_for`."""
     return _POLICY.get()
 
 

@@ -31,7 +31,7 @@ def view(value: ir.Value, dims: Sequence[Expr]) -> ir.Value:
 
 
 def _seen_as(value: ir.Value, dims: Dims) -> ir.Value | None:
-    """What a value is a view of, or the value itself, that has the sizes `dims`; None where nothing has."""
+    """The value that `value` is a view of, or `value` itself, that has the sizes `dims`; None where nothing has."""
     while dims_of(value) != dims:
         owner = value.owner
         if isinstance(owner, ir.Block) or owner.operation.name not in VIEWS:

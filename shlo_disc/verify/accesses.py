@@ -126,7 +126,7 @@ def _broadcast(op: ir.Operation, index: Index) -> list[int | str | None]:
 
 @dataclass(frozen=True)
 class Walk:
-    """How a kernel goes through its results: `rows` axes one by one, all columns of a row several times.
+    """The walk of a kernel through its results: `rows` axes one by one, all columns of a row several times.
 
     Axes of size 1 do not count.
     """

@@ -25,7 +25,7 @@ _GIVEN = ("stablehlo.constant", "stablehlo.iota", "stablehlo.dynamic_iota", "dis
 
 @dataclass(frozen=True)
 class _Role:
-    """What a value is: `name`, of which elements `of`.
+    """The role of a value: `name`, of which elements `of`.
 
     "given" is made of no score, "element" of the score where it stands. number: what all elements of a given value are,
     where it is known. spread: a value of a row is repeated along it.
@@ -78,7 +78,7 @@ def _is_softmax(rows: func.FuncOp, scores: int) -> bool:
 
 
 def _role(op: ir.Operation, roles: _Roles, whole: Dims) -> _Role | None:
-    """That of an op's result; None where it has none."""
+    """The role of an op's result; None where it has none."""
     if op.name in _GIVEN:
         return replace(_GIVEN_ROLE, number=_number(op))
     operands = [roles.get(v) for v in op.operands]

@@ -27,7 +27,7 @@ class BufferSlice(NamedTuple):
 
     @property
     def start(self) -> Start:
-        """Where it begins."""
+        """The beginning of the slice."""
         return self[:3]
 
     @property
@@ -43,7 +43,7 @@ _NOTHING: Held = {}
 
 
 class State:
-    """What lies where, and which op has ended a value elsewhere. Slices without bytes are nowhere."""
+    """The values in each slice, and the op that has ended a value elsewhere. Slices without bytes are nowhere."""
 
     def __init__(self) -> None:
         self.ended_by: dict[ir.Value, ir.Operation] = {}

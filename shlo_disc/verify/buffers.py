@@ -191,7 +191,7 @@ class _Walk:
     # ---- what a loop overwrites -------------------------------------------------------------------------------------
 
     def _writes_of_iteration(self, loop: ir.Operation) -> Writes:
-        """Where the condition, the body and the copies after it write; collected once."""
+        """The writes of the condition, the body and the copies after it; collected once."""
         if loop not in self.written_again:
             condition, body = (region.blocks[0] for region in loop.regions)
             writes = self._writes_of_block(condition)
@@ -201,7 +201,7 @@ class _Walk:
         return self.written_again[loop]
 
     def _writes_of_block(self, block: ir.Block) -> Writes:
-        """Where a block within a loop writes; its values get their places."""
+        """The writes of a block within a loop; its values get their places."""
         writes: Writes = {}
         for view in block.operations:
             op = view.operation
@@ -220,7 +220,7 @@ class _Walk:
         return writes
 
     def _writes_of_copies(self, op: ir.Operation, targets: Iterable[ir.Value]) -> Writes:
-        """Where `_copies` of the operands of `op` writes, to the places of `targets`."""
+        """The writes of `_copies` of the operands of `op`, to the places of `targets`."""
         writes: Writes = {}
         for value, target in zip(op.operands, targets, strict=True):
             source, place = self.places.get(_buffer(value)), self.places[target]

@@ -199,7 +199,7 @@ def _left_of(kernel: func.FuncOp) -> int:
 
 
 def _rows_of(kernel: func.FuncOp) -> list[Rows]:
-    """What a row of a product may be: its last axes, as far as one operand has them alone."""
+    """The possible rows of a product: its last axes, as far as one operand has them alone."""
     op = next(iter(kernel.entry_block.operations)).operation
     right = dims_of(op.operands[1])
     if op.name == "stablehlo.convolution":

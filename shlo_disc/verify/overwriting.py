@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether a kernel still computes the same when one of its results lies where one of its operands is."""
+"""Test whether a kernel still computes the same when one of its results lies where one of its operands is."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a compiled program depends on, as one SHA-256: the program, the options, the processor and the compiler."""
+"""The inputs of a compiled program, as one SHA-256: the program, the options, the processor and the compiler."""
 
 from __future__ import annotations
 

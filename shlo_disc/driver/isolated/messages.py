@@ -79,7 +79,7 @@ def _read_spec(said: dict[str, Any]) -> TensorSpec:
 
 
 def error_message(error: BaseException) -> dict[str, Any]:
-    """What is needed to raise an error again."""
+    """The data needed to raise an error again."""
     said: dict[str, Any] = {
         "type": type(error).__name__,
         "text": error.message if isinstance(error, DiscError) else str(error),
@@ -121,7 +121,7 @@ class _Recorder(logging.Handler):
 
 @contextmanager
 def recorded(level: int) -> Iterator[list[tuple[int, str]]]:
-    """What the logger `shlo_disc` is told, from a level on."""
+    """The records that the logger `shlo_disc` receives, from a level on."""
     recorder = _Recorder()
     LOGGER.setLevel(level)
     LOGGER.propagate = False

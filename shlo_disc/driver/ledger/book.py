@@ -38,7 +38,7 @@ Miss = tuple[str, bool]
 
 
 class Count(Protocol):
-    """How often a program was called."""
+    """The number of calls of a program."""
 
     @property
     def value(self) -> int:
@@ -69,7 +69,7 @@ class _Function:
 
 
 class Ledger:
-    """What is known of each function. Any number of threads may use it; MLIR is used by one of them at a time."""
+    """The information on each function. Any number of threads may use it; MLIR is used by one of them at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where two programs part that differ in more than sizes."""
+"""The places where two programs part that differ in more than sizes."""
 
 from __future__ import annotations
 

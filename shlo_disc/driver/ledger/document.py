@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `watch` prints, as data: a row for each function. Needs no MLIR."""
+"""The data that `watch` prints: a row for each function. Needs no MLIR."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FunctionRow:
 
     @classmethod
     def from_json(cls, row: dict[str, Any]) -> FunctionRow:
-        """What `dataclasses.asdict` made."""
+        """Rebuild a row from the dict that `dataclasses.asdict` made."""
         programs = tuple(ProgramRow(**program) for program in row["programs"])
         return cls(**{**row, "shapes": tuple(row["shapes"]), "programs": programs})
 

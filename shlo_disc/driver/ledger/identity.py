@@ -54,7 +54,7 @@ class Identity:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells functions apart."""
+        """The key that distinguishes functions."""
         return self.module, self.file, self.line
 
     @property
@@ -72,7 +72,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a program says of itself."""
+    """The identity and the arguments of a program, as the program states them."""
 
     identity: Identity
     arguments: tuple[Argument, ...]
@@ -84,7 +84,7 @@ class Reading:
 
 
 def read_identity(program: bytes) -> Reading:
-    """What bytecode or a portable artifact that is known to be whole says of itself. Raises ProgramError."""
+    """Read the identity and arguments of bytecode or a portable artifact known to be whole. Raises ProgramError."""
     context = make_context()
     with context:
         module = parse_trusted(program, context)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a listing consists of, and that of an artifact."""
+"""The parts of a listing, and the listing of an artifact."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where values lie in the arena, and when: rectangles of program order and bytes."""
+"""The positions of values in the arena over time: rectangles of program order and bytes."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class Overview:
-    """What the program is. `rows`: names and texts, as ("arena", "64*b*s"). timings: seconds by stage, "stage/pass"."""
+    """A program's summary. `rows`: names and texts, as ("arena", "64*b*s"). timings: seconds by stage, "stage/pass"."""
 
     name: str
     target: str
@@ -40,7 +40,7 @@ class Overview:
 
 @dataclass(frozen=True)
 class Diff:
-    """How a text becomes the next: the ranges that differ, as (first, end) in `left` and (first, end) in `right`.
+    """The changes between two texts: the ranges that differ, as (first, end) in `left` and (first, end) in `right`.
 
     Lines that differ only in the numbers of values (`%12`) count as equal. What lies between two changes is of the same
     length on both sides. A change is one line that has become another, with the same op, or lines of one side only.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is known of the sizes, the decisions that it allowed, and what would allow more."""
+"""The facts known of the sizes, the decisions that they allowed, and what would allow more."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def symbols_of(c: Compilation) -> Iterator[Symbol]:
 
 
 def record_of(c: Compilation) -> Record:
-    """What fusing and planning a compiled program decides and refuses: both stages once more, listened to."""
+    """The decisions and refusals in fusing and planning a compiled program: both stages run once more and recorded."""
     text = c.snapshots["simplify"].get_asm(enable_debug_info=True)
     with c.context:
         module = ir.Module.parse(text, c.context)
@@ -125,9 +125,9 @@ def _lacking(c: Compilation, record: Record) -> Iterator[tuple[Relation, str, st
 
 
 def _constraint(facts: Facts, relation: Relation) -> str:
-    """What the sizes' constraints have to say: that one symbol is at least, or more than, another where that is enough.
+    """The constraint to state on the sizes: that one symbol is at least, or more than, another where that is enough.
 
-    "" where it contradicts what they say, or is of data.
+    "" where it contradicts the sizes' constraints, or is of data.
     """
     names = sorted(relation.symbols())
     if set(names) & set(facts.data_symbols) or facts.prove(relation) is False:

@@ -152,7 +152,7 @@ class _Builder:
 
 
 def guard_texts(launched: Launched) -> Iterator[str]:
-    """What is chosen between at run time: "whole vectors if mod(s, 32) == 0, else a masked last vector"."""
+    """The choices at run time: "whole vectors if mod(s, 32) == 0, else a masked last vector"."""
     for guard in launched.guards:
         yield f"{guard.variant} if {' and '.join(map(str, guard.conditions))}, else {guard.otherwise}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the boxes of a graph without cycles stand: layers from top to bottom, after Sugiyama, Tagawa and Toda (1981).
+"""The layout of the boxes of a graph without cycles: layers from top to bottom, after Sugiyama, Tagawa and Toda (1981).
 
 A node's layer is the longest path to it. An edge over several layers has a bend in each, which it shares with the other
 edges of its source; the order in a layer follows the neighbours' barycentres. Every step takes time linear in nodes,

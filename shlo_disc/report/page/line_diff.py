@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which lines of a text are new in the next, fast enough for tens of thousands of lines.
+"""The lines of a text that are new in the next, found fast enough for tens of thousands of lines.
 
 The longest common subsequence is found with one bit a line of one side, and a few additions of integers of that many
 bits a line of the other (Heikki Hyyro, "Bit-parallel LCS length computation revisited", 2004). Texts too long for that

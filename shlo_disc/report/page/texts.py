@@ -32,7 +32,7 @@ class Texts:
         return Texts({name: stage_text(c, name).split("\n") for name in names})
 
     def diffs(self) -> Iterator[Diff]:
-        """Of each stage with the one before."""
+        """The diff of each stage with the one before."""
         for left, right in zip(STAGES, STAGES[1:], strict=False):
             yield Diff(left, right, tuple(changes(self.lines[left], self.lines[right])))
 
@@ -42,7 +42,7 @@ class Texts:
         return "ptx" if "ptx" in self.lines else "asm"
 
     def functions(self, text: str) -> dict[str, Excerpt]:
-        """Where each function of a text is."""
+        """The excerpt of each function of a text."""
         if text not in self._functions:
             found = functions_of(self.lines[text], text)
             self._functions[text] = {name: Excerpt(text, first, end) for name, first, end in found}

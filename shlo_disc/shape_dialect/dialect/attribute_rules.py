@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has to hold of attributes of the dialect, and where they stand.
+"""The rules for attributes of the dialect, and the ops that they stand on.
 
 The first line of a rule's docstring is what `docs/dialect.md` says of its attribute.
 """
@@ -27,7 +27,7 @@ _WINDOWED = ("stablehlo.reduce_window", "stablehlo.select_and_scatter")
 
 
 class Use(NamedTuple):
-    """Where an attribute may stand, "" for a module, what checks it, and the stage that writes it."""
+    """The ops that an attribute may stand on, "" for a module, what checks it, and the stage that writes it."""
 
     ops: Sequence[str]
     check: Callable[[Scope, ir.Operation], None]

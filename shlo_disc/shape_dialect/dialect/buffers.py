@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where values lie: the attribute `disc.buffers` of calls, loops and branches, which `plan` writes, one entry a result.
+"""Buffers of values: the attribute `disc.buffers` of calls, loops and branches, written by `plan`, one entry a result.
 
 `#disc.buffer<"result", {index = 0 : i64}>` is a result of the program. `#disc.buffer<"arena", {bytes = @"4*b*s",
 offset = @"64*b"}>` is a part of the arena of a segment; offset and size are in bytes. The module's `disc.arenas` has
@@ -46,7 +46,7 @@ SPACES: dict[str, type[ResultBuffer] | type[ArenaBuffer]] = {cls.space: cls for 
 
 
 def buffers_of(op: ir.OpView | ir.Operation) -> list[Buffer]:
-    """Where the results of an op of a planned module lie. Raises Malformed."""
+    """The buffers of the results of an op of a planned module. Raises Malformed."""
     entries = as_kind(ir.ArrayAttr, op.attributes[BUFFERS], f"an array as {BUFFERS}")
     return [_read_buffer(entry) for entry in entries]
 

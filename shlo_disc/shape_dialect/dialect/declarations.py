@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a module declares of its sizes: symbols, derived sizes and constraints, written and read back as facts."""
+"""The declarations of a module's sizes: symbols, derived sizes and constraints, written and read back as facts."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Constraint:
 
 
 def symbol_of(op: ir.OpView) -> Symbol:
-    """What a `disc.symbol` says. Raises Malformed."""
+    """The symbol that a `disc.symbol` declares. Raises Malformed."""
     return from_entries(Symbol, entries_of(op, but="name"))
 
 
@@ -87,7 +87,7 @@ def name_of(op: ir.OpView) -> str:
 
 
 def constraint_of(op: ir.OpView) -> Constraint:
-    """What a `disc.constraint` says. Raises Malformed."""
+    """The constraint that a `disc.constraint` states. Raises Malformed."""
     text = ir.StringAttr(op.attributes["relation"]).value
     try:
         relation = Relation.parse(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a fusion is: the attribute `disc.fusion` of the private functions that `fuse` makes.
+"""The description of a fusion: the attribute `disc.fusion` of the private functions that `fuse` makes.
 
 A fusion is a function of StableHLO ops, or of calls of other fusions, that becomes one kernel or one call of the
 runtime. `#disc.fusion<"row_reduce", {collapsed, columns = 1 : i64}>` names its kind and says what later stages need to
@@ -234,7 +234,7 @@ def is_fusion(function: ir.OpView) -> bool:
 
 
 def fusion_of(function: ir.OpView) -> Fusion:
-    """What a fusion is. Raises Malformed."""
+    """The description of a fusion. Raises Malformed."""
     return _read_fusion(function.attributes[FUSION])
 
 
@@ -259,7 +259,7 @@ def _write_fusion(fusion: Fusion) -> ir.Attribute:
 
 
 def columns_of(function: ir.OpView) -> int:
-    """How many of the last axes a row kernel reduces along; 0 for any other kernel, which has none."""
+    """The number of last axes that a row kernel reduces along; 0 for any other kernel, which has none."""
     fusion = fusion_of(function)
     return fusion.columns if isinstance(fusion, RowReduce) else 0
 

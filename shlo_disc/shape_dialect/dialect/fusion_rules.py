@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has to hold of each kind of fusion. The first line of a rule's docstring is what `docs/dialect.md` says."""
+"""The rules for each kind of fusion. The first line of a rule's docstring is what `docs/dialect.md` says."""
 
 from __future__ import annotations
 

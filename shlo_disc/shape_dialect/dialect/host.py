@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What kernels and the ops of `disc_host` are told: one dataclass an op, in its attribute `call`."""
+"""The parameters of kernels and of the ops of `disc_host`: one dataclass an op, in its attribute `call`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Guard:
         return replace(self, conditions=tuple(c.substitute(meaning) for c in self.conditions)) if meaning else self
 
     def choice(self, dims: Mapping[str, int]) -> str:
-        """What is chosen at values of the symbols."""
+        """The variant that is chosen at values of the symbols."""
         return self.variant if all(c.evaluate(dims) for c in self.conditions) else self.otherwise
 
 
@@ -158,7 +158,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class PackedFormat:
-    """How matrix products of an element type are computed: `multiplier` multiplies the words of a packed form."""
+    """The computation of matrix products of an element type: `multiplier` multiplies the words of a packed form."""
 
     element: str
     multiplier: str
@@ -360,7 +360,7 @@ _READERS: dict[type, Callable[[ir.Attribute], Any]] = {
 
 
 def call_of(op: ir.OpView | ir.Operation) -> Any:
-    """What an op of `disc_host` is told, one of `RECORDS`. Raises Malformed."""
+    """The parameters of an op of `disc_host`, one of `RECORDS`. Raises Malformed."""
     return _READERS[RECORDS[op.operation.name]](op.attributes[CALL])
 
 

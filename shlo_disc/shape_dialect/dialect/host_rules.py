@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has to hold of kernels and host programs. `docs/dialect.md` says the first line of a rule's docstring."""
+"""The rules for kernels and host programs. `docs/dialect.md` says the first line of a rule's docstring."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check_kernel_function(function: ir.Operation) -> None:
 
 
 def runtime_size_of(function: ir.Operation, sizes: int) -> int:
-    """Which of a kernel's sizes is the runtime's address. Raises Malformed."""
+    """The number of the kernel's size that is the runtime's address. Raises Malformed."""
     number: int = as_kind(ir.IntegerAttr, function.attributes[RUNTIME_SIZE], f"i64 as {RUNTIME_SIZE}").value
     if not 0 <= number < sizes:
         raise Malformed(f"{RUNTIME_SIZE} = {number} is none of {sizes} sizes")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which ops a module may have after each stage, kernels aside, whose ops `codegen` checks.
+"""The ops that a module may have after each stage, kernels aside, whose ops `codegen` checks.
 
 What is StableHLO comes from the table of ops (`registry/`): a stage is done when the rows that it rewrites are gone.
 """

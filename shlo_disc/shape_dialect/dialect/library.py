@@ -14,7 +14,7 @@ LIBRARY = "disc.library"
 
 @dataclass(frozen=True)
 class LibraryFunction:
-    """What a library function receives besides its arrays: their element types, and integer `parameters`.
+    """The data that a library function receives besides its arrays: their element types, and integer `parameters`.
 
     groups: the groups of participants of a collective. custom: the attributes of a custom call, as in the program.
     aliases: pairs of a result of a custom call and the operand with whose contents the result starts.
@@ -29,7 +29,7 @@ class LibraryFunction:
 
 
 def library_function_of(op: ir.OpView | ir.Operation) -> LibraryFunction:
-    """What a call says. Raises Malformed."""
+    """The library function that a call describes. Raises Malformed."""
     return read_typed(LibraryFunction, op.attributes[LIBRARY], LibraryAttr, "call", LIBRARY)
 
 

@@ -49,7 +49,7 @@ LOCAL: dict[str, Callable[[ir.OpView], None]] = {}
 
 
 def verify_by(op: ir.OpView) -> bool:
-    """What MLIR calls for an op of ours: its check in `LOCAL`."""
+    """Verify an op of ours by its check in `LOCAL`; MLIR calls this."""
     check = LOCAL.get(op.operation.name)
     try:
         if check is not None:
@@ -61,14 +61,14 @@ def verify_by(op: ir.OpView) -> bool:
 
 
 class FusionAttr(Disc.Attribute, name="fusion"):
-    """What a fusion is: `#disc.fusion<"kind", {entries}>`, see `fusion.py`."""
+    """The description of a fusion: `#disc.fusion<"kind", {entries}>`, see `fusion.py`."""
 
     kind: ir.StringAttr
     roles: ir.DictAttr
 
 
 class BufferAttr(Disc.Attribute, name="buffer"):
-    """Where a value lies: `#disc.buffer<"arena", {entries}>` or `<"result", {entries}>`, see `buffers.py`."""
+    """The buffer of a value: `#disc.buffer<"arena", {entries}>` or `<"result", {entries}>`, see `buffers.py`."""
 
     space: ir.StringAttr
     place: ir.DictAttr
@@ -81,7 +81,7 @@ class KernelAttr(Disc.Attribute, name="kernel"):
 
 
 class LibraryAttr(Disc.Attribute, name="library"):
-    """What a call of a library function passes: `#disc.library<{entries}>`, see `library.py`."""
+    """The data that a call of a library function passes: `#disc.library<{entries}>`, see `library.py`."""
 
     call: ir.DictAttr
 

@@ -66,7 +66,7 @@ class MatrixProduct:
 
     @property
     def numbers(self) -> Dims:
-        """What a kernel of products by rows is told: m, n, k, the strides of lhs, of rhs and of a row of the result,
+        """The numbers for a kernel of products by rows: m, n, k, the strides of lhs, of rhs and of a row of the result,
         then the size of each batch axis and its strides in these."""
         m, n, k = self.m, self.n, self.k
         batch = (number for a in self.batch for number in (a.size, a.lhs, a.rhs, a.result))

@@ -44,7 +44,7 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True)
 class Codec:
-    """How values of a field's type become attributes, and back. `text` describes them."""
+    """The conversion of values of a field's type to attributes, and back. `text` describes them."""
 
     text: str
     write: Callable[[Any], ir.Attribute]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What types and attributes say, read once in a compile."""
+"""The contents of types and attributes, read once in a compile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 class _Read(dict[Any, Any]):
-    """What one function has read, by what it read it from."""
+    """The results that one function has read, by what it read them from."""
 
     def __init__(self, read: Callable[[Any], Any]):
         super().__init__()
@@ -25,7 +25,7 @@ class _Read(dict[Any, Any]):
 
 
 class _Known(dict[Callable[[Any], Any], _Read]):
-    """What each function has read."""
+    """The results that each function has read."""
 
     def __missing__(self, read: Callable[[Any], Any]) -> _Read:
         result = self[read] = _Read(read)

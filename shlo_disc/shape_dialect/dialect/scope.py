@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What rules of the verifier may ask: the module's stage, symbols, functions and arenas."""
+"""The information for rules of the verifier: the module's stage, symbols, functions and arenas."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Scope:
 
     @cached_property
     def declared(self) -> Declared:
-        """What the module's `disc.signature` says. Raises Malformed."""
+        """The contents of the module's `disc.signature`. Raises Malformed."""
         return declared_signature(self.module)
 
     @cached_property
     def facts(self) -> Facts:
-        """What the module declares of its sizes. Raises Malformed, or ProgramError where it contradicts itself."""
+        """The module's declared facts on its sizes. Raises Malformed, or ProgramError where it contradicts itself."""
         return facts_of(self.module)
 
     def are_equal(self, some: Sequence[Expr], others: Sequence[Expr]) -> bool:

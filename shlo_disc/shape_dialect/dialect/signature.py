@@ -110,7 +110,7 @@ class Declared:
 
     @property
     def buffers(self) -> int:
-        """How many buffers a call has: arguments, those that are not read among them, and results."""
+        """The number of buffers of a call: arguments, those that are not read among them, and results."""
         return len(self.arguments) + len(self.results)
 
 
@@ -131,7 +131,7 @@ def write_signature(module: ir.Module, signature: Signature, in_tree: str = "", 
 
 
 def declared_signature(module: ir.Module) -> Declared:
-    """What a module's `disc.signature` says. Raises Malformed."""
+    """The contents of a module's `disc.signature`. Raises Malformed."""
     return declaration_of(_required(module))
 
 
@@ -165,7 +165,7 @@ def argument_shapes(module: ir.Module) -> list[Dims]:
 
 
 def declaration_of(op: ir.OpView) -> Declared:
-    """What a `disc.signature` says. Raises Malformed."""
+    """The contents of a `disc.signature`. Raises Malformed."""
     return from_entries(Declared, entries_of(op, but="name"))
 
 

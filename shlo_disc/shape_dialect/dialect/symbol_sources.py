@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How the symbols of a program are solved from the sizes of its arguments.
+"""The solution of a program's symbols from the sizes of its arguments.
 
 As `jax.export` does (`solve_dim_vars` in its shape_poly.py), sizes of one symbol come first; what is solved makes
 further sizes into such, until none is left: `s` and `s + p` give `p`. Where `jax.export` gives up, sizes that are
@@ -26,7 +26,7 @@ _MOST_UNKNOWN = 32
 
 @dataclass(frozen=True)
 class SymbolSource:
-    """How a symbol is solved from an argument's size: `size == scale * symbol + offset + less`.
+    """The equation that gives a symbol from an argument's size: `size == scale * symbol + offset + less`.
 
     `less` is made of symbols before this one in the program's order, and of sizes of arguments (`size_symbol`).
     """

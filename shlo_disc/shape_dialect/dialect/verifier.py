@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has to hold of the dialect in a module: references, types, and what attributes say of what they stand on.
+"""The rules for the dialect in a module: references, types, and what attributes say of what they stand on.
 
 MLIR checks an op of ours by itself whenever it verifies (`LOCAL`). What goes beyond one op is checked here, after each
 stage and on what is read: names against declarations, encodings against types, attributes against functions.

@@ -31,7 +31,7 @@ class Window:
     high: Dims
 
     def result(self, operand: Dims, facts: Facts) -> Dims:
-        """How many windows there are along each dimension of `operand`."""
+        """The number of windows along each dimension of `operand`."""
         counts = []
         for axis, padded in enumerate(self.padded(operand, facts)):
             extent = dilated(self.size[axis], self.dilation[axis], facts)
@@ -64,7 +64,7 @@ def dilated(size: Expr, dilation: Expr, facts: Facts) -> Expr:
 
 
 def window_count(span: Expr, stride: Expr, facts: Facts) -> Expr:
-    """How many windows a `stride` apart fit when the last one starts at most `span` after the first."""
+    """The number of windows a `stride` apart that fit when the last one starts at most `span` after the first."""
     count = span // stride + 1
     return count if facts.prove(Relation.ge(span, 0)) is True else Expr.maximum(count, 0)
 

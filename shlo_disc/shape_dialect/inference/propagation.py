@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a shape rule works with: the facts, the symbolic values, and a place for the relations that an op implies."""
+"""The context of a shape rule: the facts, the symbolic values, and a place for the relations that an op implies."""
 
 from __future__ import annotations
 

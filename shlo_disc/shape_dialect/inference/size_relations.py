@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which sizes of an op's operands and results are the same, computed from others, or fixed by its attributes.
+"""Sizes of an op's operands and results that are the same, computed from others, or fixed by its attributes.
 
 An op without a rule fixes every size it touches. Sizes of 0 and 1 are never unknown: 1 may stand for a broadcast.
 """
@@ -24,7 +24,7 @@ class Size(NamedTuple):
 
 
 class SizeRelations(ABC):
-    """What rules tell of sizes."""
+    """The relations of sizes that rules state."""
 
     @abstractmethod
     def same(self, a: Size, b: Size) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""When the body of a loop or a branch does not run, as far as the sizes say it.
+"""Recognition of bodies of loops and branches that do not run, as far as the sizes show it.
 
 What an op in there requires of sizes has to hold only where it runs: a loop over no rows takes no row.
 """
@@ -30,7 +30,7 @@ def skipped_where(op: ir.OpView, values: SymbolicValues) -> list[Expr | None]:
 
 
 def _first_test(loop: ir.OpView, values: SymbolicValues) -> Relation | None:
-    """What has to hold for a loop to run at all, from the values that it starts with."""
+    """The relation that has to hold for a loop to run at all, from the values that it starts with."""
     condition = nested_blocks(loop)[0]
     first = SymbolicValues(values.facts, ChainMap({}, values.elements), ChainMap({}, values.relations))
     for argument, start in zip(condition.arguments, loop.operands, strict=True):

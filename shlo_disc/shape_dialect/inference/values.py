@@ -122,7 +122,7 @@ def is_shape_like(type_: ir.Type) -> bool:
 
 
 def _held_by(type_: ir.IntegerType, e: Expr, facts: Facts) -> Expr | None:
-    """What an integer type holds of an exact result: constants wrap around, sizes are kept while they fit.
+    """The value that an integer type holds of an exact result: constants wrap around, sizes are kept while they fit.
 
     A size is taken to fit 32 bits; anything narrower, and unsigned differences, must be proved to.
     """
@@ -194,7 +194,7 @@ def _elementwise(function: Callable[..., Expr | None]) -> Callable[[SymbolicValu
 
 
 def _remainder(facts: Facts, a: Expr, b: Expr) -> Expr | None:
-    """What is left of a division that rounds towards zero: `mod` of the magnitude, with the sign of the dividend."""
+    """The remainder of a division that rounds towards zero: `mod` of the magnitude, with the sign of the dividend."""
     if facts.prove(Relation.ge(b, 1)) is True:
         if facts.prove(Relation.ge(a, 0)) is True:
             return a % b

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether the sizes that a module states are those that its ops imply: the rules of `annotate`, asked again.
+"""Check the sizes that a module states against those that its ops imply: the rules of `annotate`, asked again.
 
 A rewrite that gives a value other sizes than its op has, or an op operands that do not fit, is found here. Sizes are
 equal where that is proved from what the module declares; what is not proved is compared at admissible values of the
@@ -69,7 +69,7 @@ class _Walk:
             self._check_equal(dims, dims_of(result), "its result")
 
     def _check_control(self, op: ir.OpView, blocks: Iterable[ir.Block]) -> None:
-        """What goes into a loop or branch, around and out of it has the sizes of its results."""
+        """Check that the values that go into a loop or branch, around and out of it have the sizes of its results."""
         is_loop = op.operation.name == "stablehlo.while"
         for result, operand in zip(op.results, op.operands if is_loop else (), strict=False):
             self._check_equal(dims_of(operand), dims_of(result), "an initial value")

@@ -86,7 +86,7 @@ def declare_conventions(names: Iterable[Sequence[str]]) -> None:
 
 
 def _address(target: Any) -> tuple[int, bool]:
-    """Where a function is, and whether it is a handler of XLA's FFI."""
+    """The address of a function, and whether it is a handler of XLA's FFI."""
     if isinstance(target, int) and not isinstance(target, bool):
         address, is_handler = target, False
     elif isinstance(target, _FUNCTION_POINTER):

@@ -41,7 +41,7 @@ Fact = Relation | tuple[str, Interval, int, int]
 
 @dataclass(frozen=True)
 class Declaration:
-    """What is known about one symbol: inclusive bounds, its residue class and likely values."""
+    """The facts known about one symbol: inclusive bounds, its residue class and likely values."""
 
     name: str
     min: int | None

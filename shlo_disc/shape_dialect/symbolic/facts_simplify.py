@@ -10,7 +10,7 @@ from shlo_disc.shape_dialect.symbolic.monomials import Term, divide_monomials
 
 
 class Oracle(Protocol):
-    """What the rewrites ask; `Facts` provides it."""
+    """The interface that the rewrites use; `Facts` provides it."""
 
     def canonical(self, e: Expr) -> Expr: ...
 

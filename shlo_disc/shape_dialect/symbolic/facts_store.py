@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is known, in solved form: domains of symbols, rewrite rules, rows (`e >= 0`), congruences and disequalities.
+"""The known facts in solved form: domains of symbols, rewrite rules, rows (`e >= 0`), congruences and disequalities.
 
 Adding a fact tightens the domains it implies, by propagation to a fixpoint with a step limit.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What attributes hold."""
+"""The values of attributes."""
 
 from __future__ import annotations
 

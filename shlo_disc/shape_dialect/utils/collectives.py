@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Who takes part in a collective: the groups of participants, as StableHLO's specification derives them.
+"""The participants of a collective: their groups, as StableHLO's specification derives them.
 
 A program runs on replicas times partitions participants, numbered partition by partition within each replica.
 """
@@ -29,7 +29,7 @@ REDUCTIONS = {
 
 
 class Counts(NamedTuple):
-    """How many participants there are."""
+    """The number of participants, as replicas and partitions."""
 
     replicas: int
     partitions: int
@@ -53,7 +53,7 @@ def module_of(op: ir.OpView) -> ir.Operation:
 
 
 def counts_of(module: ir.Operation) -> Counts:
-    """What a module says of its participants."""
+    """The number of participants that a module states."""
 
     def count(name: str) -> int:
         return ir.IntegerAttr(module.attributes[name]).value if name in module.attributes else 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the attributes of a convolution say."""
+"""The contents of a convolution's attributes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Convolution:
 
     @property
     def rank(self) -> int:
-        """How many spatial dimensions there are."""
+        """The number of spatial dimensions."""
         return len(self.strides)
 
     def window(self, op: ir.OpView, padding: Dims) -> Window:

@@ -71,7 +71,7 @@ class SizeNames:
 
 
 class Structure:
-    """That of a function. `key` is equal for functions that differ in the names of their sizes alone.
+    """The structure of a function. `key` is equal for functions that differ in the names of their sizes alone.
 
     names: None where the sizes have to be the same.
     """

@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 
 @dataclass
 class Finding:
-    """What is wrong at `dims`: the first difference, the decision at fault, and what each stage's module evaluates to.
+    """The problem at `dims`: the first difference, the decision at fault, and what each stage's module evaluates to.
 
     fault: None where the results are wrong without any decision, too, by the interpreter.
     """

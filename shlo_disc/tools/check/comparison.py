@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What each check accepts, as the reference implementation of the `check` dialect defines it."""
+"""The results that each check accepts, as the reference implementation of the `check` dialect defines them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Comparison:
     min_ulps: int = 0
 
     def problem(self, actual: np.ndarray, expected: np.ndarray) -> str:
-        """What is wrong with `actual`; empty when the check holds."""
+        """The problem with `actual`, as text; empty when the check holds."""
         if (actual.dtype, actual.shape) != (expected.dtype, expected.shape):
             return f"{actual.dtype}{list(actual.shape)}, not {expected.dtype}{list(expected.shape)}"
         wrong = ~self._accepts(actual, expected)
@@ -51,7 +51,7 @@ class Comparison:
 
 
 def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How many representable numbers lie between, 0 between two NaNs; the largest uint64 where only one is finite."""
+    """The number of representable numbers between, 0 between two NaNs; the largest uint64 where only one is finite."""
     finite = np.isfinite(a) & np.isfinite(b)
     order_a, order_b = _magnitude(a), _magnitude(b)
     same_side = _negative(a) == _negative(b)

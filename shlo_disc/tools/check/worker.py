@@ -16,7 +16,7 @@ from shlo_disc.tools.check.modules import Case, Expectation, Program, program_of
 
 @dataclass
 class Outcome:
-    """What became of a case.
+    """The outcome of a case.
 
     status: "pass", "unsupported", "wrong result", "unreadable", "compile error", "call error", "crash", "time limit" or
     "skipped". reasons: one line each. ops: those of the checked function. symbols: how many sizes of its arguments are

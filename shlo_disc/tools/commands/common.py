@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What commands share: FILE, the options of a compile, and results as text or as one JSON document."""
+"""The parts that commands share: FILE, the options of a compile, and results as text or as one JSON document."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def add_dims(command: argparse.ArgumentParser, help: str, *, often: bool = False
 
 
 def add_compile_options(command: argparse.ArgumentParser) -> None:
-    """What all commands take that compile; `options_of` reads them."""
+    """Add the options that all commands take that compile; `options_of` reads them."""
     command.add_argument("--target", default=CPU, help=f"the target: {', '.join(TARGETS)} (default: {CPU})")
     command.add_argument("--threads", type=int, default=0, help="threads of a call; 0: all processors")
     command.add_argument("--opt-level", type=int, help="LLVM's optimisation level, 0 to 3")
@@ -103,7 +103,7 @@ def levels(text: str) -> str | tuple[str, ...]:
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
-    """What `add_compile_options` has added. Raises OptionError."""
+    """The options that `add_compile_options` has added. Raises OptionError."""
     return Options(
         threads=arguments.threads,
         opt_level=arguments.opt_level,
@@ -204,12 +204,12 @@ def _finite(value: Any) -> Any:
 
 
 def error_document(error: Exception) -> dict[str, Any]:
-    """What --json prints of an error: its class, its code, "" where it has none, and its text."""
+    """The document that --json prints of an error: its class, its code, "" where it has none, and its text."""
     return {"error": {"kind": type(error).__name__, "code": error_code(error), "message": error_text(error)}}
 
 
 def error_code(error: Exception) -> str:
-    """What `python -m shlo_disc why` explains; "" for errors of the system."""
+    """The code that `python -m shlo_disc why` explains; "" for errors of the system."""
     return error.code if isinstance(error, DiscError) else ""
 
 

@@ -103,7 +103,7 @@ def _bash(commands: Sequence[_Command]) -> Iterator[str]:
 
 
 def _bash_value(command: str, option: _Option) -> str:
-    """What follows an option."""
+    """The Bash case that completes the value after an option."""
     places = "|".join(f"{command}:{name}" for name in option.names)
     if option.words:
         return f'{places}) COMPREPLY=($(compgen -W "{" ".join(option.words)}" -- "$current")); return ;;'

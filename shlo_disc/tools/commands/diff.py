@@ -47,7 +47,7 @@ _COLOURS = {"-": _RED, "+": _GREEN, "@": _CYAN}
 
 
 class _Side(NamedTuple):
-    """What is compared: its name, its text, and what names in it look like."""
+    """One side of a comparison: its name, its text, and what names in it look like."""
 
     name: str
     text: str
@@ -79,7 +79,7 @@ def _diff(arguments: argparse.Namespace) -> int:
 
 
 def _sides(arguments: argparse.Namespace) -> tuple[_Side, _Side]:
-    """What is compared. Raises OptionError."""
+    """The two sides of a comparison. Raises OptionError."""
     files, stages = arguments.files, arguments.stages
     if len(files) != (1 if stages else 2) or (stages and arguments.stage):
         raise OptionError("compare two files, at --stage NAME, or one file at --stages A B")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is known of an artifact and of a program, as data with stable keys, and as lines.
+"""The facts known of an artifact and of a program, as data with stable keys, and as lines.
 
 What only a program has is None for an artifact.
 """
@@ -31,7 +31,7 @@ SECTIONS = {"object": "native code", "ptx": "PTX", "consts": "constants", "packe
 
 
 def artifact_facts(artifact: Artifact) -> Facts:
-    """What the header and the sections say; the native code is not touched. Raises ArtifactError."""
+    """The facts that the header and the sections state; the native code is not touched. Raises ArtifactError."""
     header = artifact.header
     with reading_header():
         return {
@@ -50,7 +50,7 @@ def artifact_facts(artifact: Artifact) -> Facts:
 
 
 def program_facts(executable: Executable) -> Facts:
-    """What is known of a program that has been compiled here."""
+    """The facts known of a program that has been compiled here."""
     return {
         **artifact_facts(executable.artifact),
         "kernels": [_kernel(launch) for launch in executable.launches],
@@ -77,7 +77,7 @@ def info_lines(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def signature_lines(facts: Mapping[str, Any]) -> Iterator[str]:
-    """What the program takes and gives."""
+    """The lines that describe what the program takes and gives."""
     yield f"program       {facts['program']}"
     for title in ("arguments", "results"):
         yield f"{title:<14}{len(facts[title])}"
@@ -142,7 +142,7 @@ def _condition(message: str) -> str:
 
 
 def code_facts(artifact: Artifact, is_from_file: bool) -> Facts:
-    """What an artifact holds and asks for. is_from_file: its checksums have been compared. Raises ArtifactError."""
+    """The contents and needs of an artifact. is_from_file: its checksums have been compared. Raises ArtifactError."""
     header = artifact.header
     with reading_header():
         return {

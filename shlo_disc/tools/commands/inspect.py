@@ -96,7 +96,7 @@ def _kernel_lines(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _source_lines(sources: Sequence[str]) -> Iterator[str]:
-    """Where a kernel comes from, in a line."""
+    """The source of a kernel, in a line."""
     if sources:
         more = f" and {len(sources) - SHOWN} lines more" if len(sources) > SHOWN else ""
         yield f"from {', '.join(sources[:SHOWN])}{more}"

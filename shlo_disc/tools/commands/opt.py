@@ -110,7 +110,7 @@ class _Opt:
     # ---- output -----------------------------------------------------------------------------------------------------
 
     def _printer(self) -> Callable[[str, Compilation], None] | None:
-        """What prints the module after the passes that were asked for."""
+        """The function that prints the module after the passes that were asked for."""
         if self.arguments.print_after is None:
             return None
         names = self.arguments.print_after.split(",")

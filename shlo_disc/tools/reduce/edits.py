@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is left out of a program, or made simpler: each edit knows its places in a program, and changes some of them.
+"""Edits that leave out or simplify parts of a program: each finds its places in a program, and changes some of them.
 
 An edit works on a copy. What nothing reads any more goes with it. Whether the program is still one, MLIR's verifier
 says; whether it still fails, the search asks.
@@ -72,7 +72,7 @@ def _ways_up(module: ir.Operation) -> list[tuple[int, ir.Value]]:
 
 
 def _return_operands(module: ir.Operation, chosen: Sequence[tuple[int, ir.Value]]) -> None:
-    """What an op works on is a result, and not what it makes of it."""
+    """Return the values that ops work on instead of the ops' results."""
     function = main_of(module)
     values = list(terminator_of(body_of(function)).operands)
     for i, operand in chosen:
@@ -109,7 +109,7 @@ _OWN = ("sym_name", "sym_visibility", "function_type")
 
 
 def _attributes(module: ir.Operation) -> list[tuple[ir.Operation, str]]:
-    """What is noted on the module and its functions."""
+    """The attributes on the module and its functions."""
     return [(op, a) for op in (module, *functions(module)) for a in sorted(op.attributes) if a not in _OWN]
 
 
@@ -229,7 +229,7 @@ def _regions(module: ir.Operation) -> list[tuple[ir.Operation, int]]:
 
 
 def _open(module: ir.Operation, chosen: Sequence[tuple[ir.Operation, int]]) -> None:
-    """What a region does is done once, in place of the loop or branch."""
+    """Run a region once, in place of the loop or branch."""
     opened: list[ir.Operation] = []
     for op, number in chosen:
         if op in opened:

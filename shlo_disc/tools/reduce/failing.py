@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether a program fails, and how."""
+"""Find whether a program fails, and how."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEAST_LIMIT, _PATIENCE = 10.0, 20.0
 
 
 class Failure(NamedTuple):
-    """How a program fails.
+    """The failure of a program.
 
     kind: "error", an internal error of the compiler; "wrong", other results than the plain program's; "crash", the end
     of the process, by a signal or the time limit; "test", what a user's command finds. pattern: what two failures of
@@ -49,10 +49,10 @@ class Failure(NamedTuple):
 
 
 class Failing(Protocol):
-    """What decides whether a program fails."""
+    """A test that decides whether a program fails."""
 
     def failure(self, module: ir.Operation) -> Failure | None:
-        """How a program fails; None where it does not."""
+        """The failure of a program; None where it does not fail."""
         ...
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class CompilerFailure:
         self._child = Child(worker)
 
     def failure(self, module: ir.Operation) -> Failure | None:
-        """How a program fails; None where it does not, or not so."""
+        """The failure of a program; None where it does not fail, or not so."""
         start = time.monotonic()
         try:
             answer, _ = self._child.ask(self._request, bytecode_of(module), self._limit)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What all edits of a program that is being reduced need: its ops in order, its signature, and tidying up."""
+"""Helpers for all edits of a program that is being reduced: its ops in order, its signature, and tidying up."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def pattern_of(error: BaseException) -> str:
 
 
 def check(header: dict[str, Any], data: bytes) -> Message:
-    """How a program fails: "kind" is "error", "wrong", "refused" (by what is no internal error) or "none"."""
+    """Find how a program fails: "kind" is "error", "wrong", "refused" (by what is no internal error) or "none"."""
     options = replace(Options.from_json(header["options"]), strict=True)
     read = TextProgram(data, trusted=True)
     try:
@@ -117,7 +117,7 @@ def _client(threads: int) -> Client:
 
 
 def run_passes(header: dict[str, Any], data: bytes) -> Message:
-    """What MLIR's passes make of a program: "kind" is "made" or "refused"."""
+    """Run MLIR's passes on a program: "kind" is "made" or "refused"."""
     module = parse_trusted(data, make_context())
     try:
         with module.context:
@@ -135,7 +135,7 @@ def bytecode_of(module: ir.Operation) -> bytes:
 
 
 def answer(header: dict[str, Any], data: bytes) -> Message:
-    """What a request asks for."""
+    """The answer to a request."""
     try:
         return {"check": check, "passes": run_passes}[header["task"]](header, data)
     except Exception as error:  # a defect of what stands around the compiler

@@ -41,7 +41,7 @@ Times = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was found: the schedule, and the time of whole calls with it over that with the default, for each shape.
+    """The findings: the schedule, and the time of whole calls with it over that with the default, for each shape.
 
     `gains`: for each kernel that is not left as it is, its time over the default's (geometric mean over commands and
     shapes).

@@ -51,7 +51,7 @@ class _Batch:
         return op.results[0]
 
     def count(self) -> ir.Value:
-        """How many elements a feature has, as a number."""
+        """The count of a feature's elements, as a number."""
         elements = product(d for axis, d in enumerate(self.dims) if axis != self.axis)
         integer = ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
         shape = ShapeOp(dims_attr([elements]), result=integer).results[0]

@@ -73,7 +73,7 @@ def _patches(value: ir.Value, window: Dims, result: Dims, conv: Convolution) -> 
 
 
 def _places(dims: Dims, axis: int, conv: Convolution) -> ir.Value:
-    """Where the elements of all windows are along an axis of space: [space..., window...]."""
+    """The positions of the elements of all windows along an axis of space: [space..., window...]."""
     integer = ir.IntegerType.get_signless(_INDEX)
 
     def multiples(of_axis: int, step: int) -> ir.Value:

@@ -122,7 +122,7 @@ def _pieces(value: ir.Value, axis: int, count: int) -> ir.Value:
 
 
 def _joined(pieces: ir.Value, axis: int, dims: Dims) -> ir.Value:
-    """What lies along the first axis of `pieces` as parts of an array of the sizes `dims`, along `axis`."""
+    """The parts that lie along the first axis of `pieces`, joined along `axis` to an array of the sizes `dims`."""
     order = [*range(1, axis + 1), 0, *range(axis + 1, len(dims) + 1)]
     return view(transpose(pieces, order) if axis else pieces, dims)
 

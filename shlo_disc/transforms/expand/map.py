@@ -17,7 +17,7 @@ def map_body(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
     values = dict(zip(body.arguments, op.operands, strict=True))
 
     def everywhere(value: ir.Value) -> ir.Value:
-        """What a scalar of the body is on tensors: constants, in the body or before it, are stretched."""
+        """The tensor for a scalar of the body: constants, in the body or before it, are broadcast."""
         if value not in values:
             values[value] = build.stretched(value, dims)
         return values[value]

@@ -29,7 +29,7 @@ _MOVEMENTS = frozenset(
 
 
 def _kind_of(kind: ir.Type) -> Hashable:
-    """What a quantized type says of an element, apart from the axis that the parameters belong to."""
+    """The properties of an element in a quantized type, apart from the axis that the parameters belong to."""
     if not isinstance(kind, quant.UniformQuantizedPerAxisType):
         return kind
     limits = (kind.storage_type_min, kind.storage_type_max)

@@ -69,15 +69,15 @@ class Real:
         return compare("EQ", self, self._operand(other))
 
     def is_nan(self) -> Real:
-        """Where it is NaN."""
+        """The mask of elements that are NaN."""
         return compare("NE", self, self)
 
     def is_infinite(self) -> Real:
-        """Where it is an infinity."""
+        """The mask of elements that are an infinity."""
         return apply("abs", self).equals(float("inf"))
 
     def is_negative(self) -> Real:
-        """Where the sign bit is set."""
+        """The mask of elements whose sign bit is set."""
         width = 64 if isinstance(element_type_of(self.value), ir.F64Type) else 32
         bits = Real(build.convert(self.value, ir.IntegerType.get_signless(width), "bitcast_convert"))
         return compare("LT", bits, bits.like(0))

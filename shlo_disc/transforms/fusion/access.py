@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How an op reads its operands: through broadcasts and unit reshapes down to the value that is really loaded."""
+"""The access pattern of an op: through broadcasts and unit reshapes down to the values that are really loaded."""
 
 from __future__ import annotations
 

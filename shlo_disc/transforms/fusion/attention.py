@@ -35,7 +35,7 @@ Functions = Mapping[str, func.FuncOp]
 
 @dataclass(frozen=True)
 class AttentionProduct:
-    """What the sizes of a product's result are: for each one the axes of both operands, None where it is not there.
+    """The sizes of a product's result: for each one the axes of both operands, None where it is not there.
 
     `arguments` are the numbers of the operands, `inner` the axes that are contracted.
     """
@@ -72,8 +72,8 @@ class AttentionProduct:
 
 @dataclass(frozen=True)
 class AttentionSite:
-    """Where an attention may be: the call of a product, which operand of it the weights are, and which argument of the
-    row kernel that makes them the scores are."""
+    """The site of a possible attention: the call of a product, which operand of it the weights are, and which argument
+    of the row kernel that makes them the scores are."""
 
     context: ir.Operation
     second: AttentionProduct
@@ -129,7 +129,7 @@ class Attention:
 
     @property
     def row_function(self) -> func.FuncOp:
-        """What the row kernel does."""
+        """The function of the row kernel."""
         return self.functions[callee(self.rows)]
 
     @property

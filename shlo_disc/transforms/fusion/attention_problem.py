@@ -98,7 +98,7 @@ class _Strides:
 
 
 def _source(operand: ir.Value, functions: Functions) -> tuple[ir.Value, int, list[Expr]]:
-    """Where an operand of a product is: the function's argument, its first element there, and the strides."""
+    """The source of a product's operand: the function's argument, its first element there, and the strides."""
     call = defining_op(root(operand))
     if call is None:
         return root(operand), 0, strides_of(dims_of(operand))

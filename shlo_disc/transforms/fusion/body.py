@@ -142,7 +142,7 @@ class CollapsedBody:
 
     @property
     def columns(self) -> int:
-        """How many of the collapsed axes are reduced along."""
+        """The number of collapsed axes that are reduced along."""
         return sum(1 for g in self.groups if g[0] >= self.cluster.rows)
 
     def dims(self, groups: Groups) -> Dims:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which columns a causal mask hides from a row kernel, proved from the kernel's ops.
+"""The columns that a causal mask hides from a row kernel, proved from the kernel's ops.
 
 Every value of the kernel gets two ranges: that of its elements in columns up to `row + offset`, which the mask lets
 through, and that of the others. If the others never change a reduction and the result is exactly 0 there, nobody has to
@@ -64,13 +64,13 @@ class Range:
         return Range(min(self.low, other.low), max(self.high, other.high))
 
     def rounded(self, by: float = 1e-6) -> Range:
-        """What the numbers may be after an op that rounds them; of 32 bits, by less than what is given."""
+        """The range of the numbers after an op that rounds them; of 32 bits, by less than what is given."""
         low = self.low - by * abs(self.low) if math.isfinite(self.low) else self.low
         high = self.high + by * abs(self.high) if math.isfinite(self.high) else self.high
         return Range(low, high)
 
     def of_type(self, element: str) -> Range:
-        """What the numbers may be as elements: large ones infinite, small ones zero."""
+        """The range of the numbers as elements: large ones infinite, small ones zero."""
         if element not in _LIMITS:
             return self
         tiny, huge = _LIMITS[element]
@@ -88,7 +88,7 @@ Affine = tuple[tuple[int, ...], Expr]
 
 @dataclass(frozen=True)
 class MaskedValue:
-    """What is known of a value: None stands for nothing.
+    """The facts known of a value: None stands for nothing.
 
     seen, hidden: its elements where the mask lets them through, and elsewhere. axes: its row and its column axis, when
     the two differ. peak: one of the seen elements of each row lies in it. top: of which value it is the largest element
@@ -103,12 +103,12 @@ class MaskedValue:
     affine: Affine | None = None
 
     def rounded(self) -> MaskedValue:
-        """What can be known of floats of 16 bits, which are off by less than a hundredth."""
+        """The facts that can be known of floats of 16 bits, which are off by less than a hundredth."""
         seen, hidden = (r and r.rounded(_NARROW_ROUNDING) for r in (self.seen, self.hidden))
         return MaskedValue(seen, hidden, self.axes)
 
     def of_type(self, element: str) -> MaskedValue:
-        """What can be known of elements of a type: ranges of floats and booleans, positions of integers."""
+        """The facts that can be known of elements of a type: ranges of floats and booleans, positions of integers."""
         if element in ("i32", "i64"):
             return replace(self, seen=None, hidden=None, peak=None, top=None)
         if element not in ("f32", "f64", "i1"):
@@ -133,7 +133,7 @@ class Scores:
 
 
 def causal_columns(scores: Scores) -> Causal | None:
-    """What the row kernel hides of the scores."""
+    """The columns that the row kernel hides of the scores."""
     for magnitude in MAGNITUDES:
         proof = CAUSAL_BOUND.match(lambda s: _Proof.of(s, magnitude), scores)  # noqa: B023
         if proof is not None and proof.offset is not None:
@@ -151,7 +151,7 @@ class Hidden:
 
 
 def hidden_columns(scores: Scores) -> Hidden | None:
-    """What a mask hides of the rows of a softmax, whatever the scores are."""
+    """The columns that a mask hides of the rows of a softmax, whatever the scores are."""
     proof = HIDDEN_COLUMNS.match(lambda s: _Proof.of(s, None), scores)
     if proof is None or proof.offset is None or proof.x.hidden is None:
         return None
@@ -194,16 +194,16 @@ class _Proof:
 
     @property
     def result(self) -> MaskedValue:
-        """What is known of the weights."""
+        """The facts known of the weights."""
         return self.known[self.operations[-1].operands[0]]
 
     @property
     def x(self) -> MaskedValue:
-        """What is known of the elements that a softmax is of."""
+        """The facts known of the elements that a softmax is of."""
         return MaskedValue() if self.subject.x is None else self.known[self.subject.x]
 
     def _typed(self, value: MaskedValue, element: str) -> MaskedValue:
-        """What can be known of elements of a type; of 16 bits only where no scores are part of it."""
+        """The facts that can be known of elements of a type; of 16 bits only where no scores are part of it."""
         return value.rounded() if self.magnitude is None and element in _NARROW else value.of_type(element)
 
     def is_in_place(self, value: MaskedValue) -> bool:
@@ -211,7 +211,7 @@ class _Proof:
         return value.axes in (None, (self.rank - 2, self.rank - 1))
 
     def _note_reach(self, value: ir.Value, element: str) -> None:
-        """How far positions of 32 bits go."""
+        """Note the reach of positions of 32 bits."""
         affine = self.known[value].affine
         if affine is None or element != "i32":
             return
@@ -224,7 +224,7 @@ class _Proof:
     # ---- values -----------------------------------------------------------------------------------------------------
 
     def _value(self, op: ir.Operation, result: ir.Value) -> MaskedValue:
-        """What is known of an op's result, whatever its type."""
+        """The facts known of an op's result, whatever its type."""
         if op.name == "stablehlo.reduce":
             return self._reduce(op.opview)
         if op.name in BROADCASTS:

@@ -48,7 +48,7 @@ class Cluster:
 
 
 class Graph:
-    """Which cluster depends on which, transitively, as bit sets (after the DAG merging of XLA and BladeDISC).
+    """The dependences between clusters, transitive, as bit sets (after the DAG merging of XLA and BladeDISC).
 
     `_needed` has the clusters that any other has needed at some time: changes of the others concern none but them.
     `binds` names, for each symbol that is read from data, the cluster that reads it.
@@ -126,7 +126,7 @@ class Graph:
         return not any(p is not cluster and self.depends(p, cluster) for p in producers)
 
     def reductions_of(self, cluster: Cluster, op: ir.Operation) -> int:
-        """How many reductions would be above the result of `op`, one after the other, as a member of `cluster`."""
+        """The number of reductions above the result of `op`, one after the other, if it were a member of `cluster`."""
         above = 0
         if cluster.walks > 1:  # else none of its members has a reduction above it
             above = max((cluster.reductions.get(source, 0) for source in self._sources(op)), default=0)

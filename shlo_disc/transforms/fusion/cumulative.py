@@ -25,7 +25,7 @@ class Cumulative:
 
     @property
     def padding(self) -> tuple[Expr, Expr]:
-        """How many elements stand before the axis and behind it."""
+        """The number of elements before the axis and behind it."""
         return self.window.low[self.axis], self.window.high[self.axis]
 
     @property
@@ -64,7 +64,7 @@ def cumulative(op: ir.OpView) -> Cumulative | None:
 
 
 def described(op: ir.OpView) -> Scan:
-    """What later stages are told of a `reduce_window` that is a scan. Raises CompilerError of any other."""
+    """The description, for later stages, of a `reduce_window` that is a scan. Raises CompilerError of any other."""
     found = cumulative(op)
     if found is None:
         raise CompilerError("fuse: a fusion of kind scan has windows that are neither prefixes nor suffixes")

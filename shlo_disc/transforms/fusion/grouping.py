@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which ops become one kernel.
+"""Grouping of ops that become one kernel.
 
 One walk in program order. An op joins the cluster of a producer when its sizes line up with that cluster's iteration
 space (equal symbols, whatever their values), and clusters that meet in one op are merged. Reductions along trailing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has to hold for ops to become one kernel.
+"""The conditions under which ops become one kernel.
 
 A cluster iterates over a domain, and each of its members stands at some axes of it. An op may join the cluster of what
 it reads where it can stand in the same domain; two clusters that meet in an op may become one where their domains are.
@@ -303,12 +303,12 @@ class RowReduce:
 
     @property
     def columns(self) -> int:
-        """How many of the domain's last axes are columns from now on."""
+        """The number of the domain's last axes that are columns from now on."""
         return self.cluster.columns or len(self.cluster.domain) - min(a for a in self.column_axes if a is not None)
 
     @property
     def axes(self) -> tuple[int | None, ...]:
-        """Where the axes of the result stand."""
+        """The positions of the result's axes in the domain."""
         return tuple(self.target.get(i) for i in range(len(self.dims) - self.reduced))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether a kernel that walks over elements or rows may write a result where one of its arguments is.
+"""Test whether a kernel that walks over elements or rows may write a result where one of its arguments is.
 
 Such a kernel goes through the elements of a loop, or through rows, in any order and in several threads. It may write a
 result where an argument is if it reads of the argument, for each element or row, nothing but what it then overwrites.
@@ -39,7 +39,7 @@ class Overwrite:
 
     @property
     def what(self) -> Fusion:
-        """What the fusion is."""
+        """The description of the fusion."""
         return fusion_of(self.fusion)
 
     @property

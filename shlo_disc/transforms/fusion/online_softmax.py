@@ -60,7 +60,7 @@ class OnlineSoftmax:
 
     @staticmethod
     def of(scores: Scores) -> OnlineSoftmax | None:
-        """What has the form of a softmax; whether it is one is for the conditions to say."""
+        """The candidate with the form of a softmax; whether it is one is for the conditions to say."""
         *_, last = scores.function.entry_block.operations
         quotient = _made_by(_exact(last.operands[0]), "divide")
         power = None if quotient is None else _made_by(_exact(quotient.operands[0]), "exponential")
@@ -76,7 +76,7 @@ class OnlineSoftmax:
 
     @property
     def rank(self) -> int:
-        """Of what a row kernel goes through: axes of rows, and one of columns."""
+        """The rank of a row kernel's domain: axes of rows, and one of columns."""
         return len(dims_of(self.x))
 
 
@@ -103,7 +103,7 @@ def _exact(value: ir.Value) -> ir.Value:
 
 
 def _of_row(value: ir.Value) -> ir.Value:
-    """What is broadcast to a row."""
+    """The value that is broadcast to a row."""
     op = defining_op(value)
     return op.operands[0] if op is not None and op.name in BROADCASTS else value
 

@@ -208,7 +208,7 @@ class Outliner:
         self.materialized.update(zip(op.results, barrier.results, strict=True))
 
     def _outputs(self, cluster: Cluster) -> list[ir.Value]:
-        """What the kernel writes. A scatter or sort writes all of its results, a sort a second copy to work in.
+        """The outputs of the kernel. A scatter or sort writes all of its results, a sort a second copy to work in.
 
         A library function writes all of its results too, and a recurrence all but its counters.
         """
@@ -265,7 +265,7 @@ class Outliner:
 
 
 def _described(kind: type[Fusion], function: func.FuncOp, collapsed: bool, columns: int) -> Fusion:
-    """What a finished function is to the later stages."""
+    """The description of a finished function for the later stages."""
     if kind is RowReduce:
         return RowReduce(collapsed, columns)
     if kind in (Scatter, Update):

@@ -109,7 +109,7 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
 
 
 def _causal(scores: Scores) -> Causal | None:
-    """What a mask hides. Where rows come in pieces, their kernel looks at the scores itself."""
+    """The columns that a mask hides. Where rows come in pieces, their kernel looks at the scores itself."""
     if not is_online():
         return causal_columns(scores)
     softmax = online_softmax(RowScores(scores.function, scores.argument))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has to hold for a product to be joined with the kernel that reads it, or with other products."""
+"""The conditions under which a product is joined with the kernel that reads it, or with other products."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Following:
 
     @property
     def columns(self) -> int:
-        """How many of the last axes a row kernel reduces along; 0 for a loop."""
+        """The number of last axes that a row kernel reduces along; 0 for a loop."""
         return columns_of(self.fusion)
 
     @property
@@ -149,7 +149,7 @@ class Member:
         return self.product.m.lhs.constant == self.product.k.lhs.constant == 0
 
     def outer_operands(self) -> Iterator[ir.Value]:
-        """What comes from outside."""
+        """The values that come from outside."""
         yield from self.call.operands
         if self.follower is not None:
             yield from (v for v in self.follower.operands if root(v) != self.call.results[0])
@@ -159,14 +159,14 @@ class Member:
 
 
 class ExecutionOrder:
-    """When the ops of a block run: in their order, but for those that a fusion has brought forward or put off."""
+    """The order in which a block's ops run: their own, but for those that a fusion has brought forward or put off."""
 
     def __init__(self, block: ir.Block):
         self.block = block
         self._positions = {op.operation: i for i, op in enumerate(block.operations)}
 
     def position(self, op: ir.Operation) -> int:
-        """When an op of the block runs."""
+        """The position at which an op of the block runs."""
         return self._positions[op]
 
     def move(self, ops: Iterable[ir.Operation], position: int) -> None:
@@ -174,7 +174,7 @@ class ExecutionOrder:
         self._positions.update(dict.fromkeys(ops, position))
 
     def users(self, value: ir.Value) -> Iterator[int]:
-        """When the ops run that read a value, themselves or in regions of theirs."""
+        """The positions at which the ops run that read a value, themselves or in regions of theirs."""
         for use in value.uses:
             user = use.owner.operation
             while user.block != self.block:
@@ -182,7 +182,7 @@ class ExecutionOrder:
             yield self.position(user)
 
     def known_at(self, value: ir.Value) -> int:
-        """When a value is made; -1 for one that the block begins with."""
+        """The position at which a value is made; -1 for one that the block begins with."""
         op = defining_op(root(value))
         return -1 if op is None or op.block != self.block else self.position(op)
 
@@ -241,7 +241,7 @@ class Joining:
 
     @property
     def place(self) -> int:
-        """When the group runs."""
+        """The position at which the group runs."""
         return self.schedule.position(self.first.last.operation)
 
 
@@ -266,6 +266,6 @@ def _read_afterwards(found: Joining) -> bool:
 
 
 def _rows_of(found: MatrixProduct) -> tuple[str | Expr, ...]:
-    """How the left-hand side of a product is read."""
+    """The access pattern of a product's left-hand side."""
     batch = [expr for axis in found.batch for expr in (axis.size, axis.lhs)]
     return (found.element, *batch, found.m.size, found.m.lhs, found.k.size, found.k.lhs)

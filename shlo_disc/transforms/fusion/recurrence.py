@@ -49,7 +49,7 @@ class LoopOfRows:
 
     @property
     def rows(self) -> Expr:
-        """How many rows there are."""
+        """The number of rows."""
         return self.analysis.rows
 
     @property
@@ -73,7 +73,7 @@ class LoopOfRows:
         return list(terminator_of(self.body).operands)
 
     def windows(self) -> dict[int, ir.Value]:
-        """What is written into each stack."""
+        """The value that is written into each stack."""
         return {i: op.operands[1] for i, op in self.stacks.items()}
 
 
@@ -89,7 +89,7 @@ def find_recurrence(op: ir.Operation | ir.OpView) -> LoopOfRows | None:
 
 
 def described(op: ir.OpView) -> RecurrentLoop:
-    """What later stages are told of a loop that is a recurrence. Raises CompilerError of any other."""
+    """The description, for later stages, of a loop that is a recurrence. Raises CompilerError of any other."""
     found = find_recurrence(op)
     if found is None:
         raise CompilerError("fuse: a fusion of kind recurrence holds a loop whose rows are not independent")
@@ -123,7 +123,7 @@ RECURRENCE: Pattern[LoopOfRows] = Pattern("recurrence", "a loop over independent
 
 
 def _candidate(loop: ir.OpView) -> LoopOfRows | None:
-    """What the loop carries, and its rows, which are those of its first state; None when it has no state."""
+    """The values that the loop carries, and its rows, which are those of its first state; None when it has no state."""
     condition, body = nested_blocks(loop)
     found = LoopOfRows(loop, RowAnalysis(body, Expr.const(0)))
     for position, (argument, value) in enumerate(zip(body.arguments, found.returned, strict=True)):
@@ -164,7 +164,7 @@ def _whole_axes(found: LoopOfRows, update: ir.Operation) -> list[int]:
 
 
 def _give_windows_rows(found: LoopOfRows) -> None:
-    """Where a window's values depend on no row, each thread still writes those of its own rows."""
+    """Give rows to windows whose values depend on no row: each thread still writes those of its own rows."""
     for update in found.stacks.values():
         for axis in _whole_axes(found, update)[:1]:
             found.row_axis.setdefault(update.operands[1], axis)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is made of nothing but positions, such as a causal mask, is computed again in the kernel that reads it."""
+"""Rematerialisation of values that only positions make, such as a causal mask, in the kernel that reads them."""
 
 from __future__ import annotations
 

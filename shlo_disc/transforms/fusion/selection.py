@@ -60,7 +60,7 @@ def _is_short(found: _Sorted) -> bool:
 
 
 def _length_of_beginning(op: ir.Operation) -> int | None:
-    """How many elements a slice keeps of the last axis, when it starts at 0 and keeps all of the others."""
+    """The number of elements that a slice keeps of the last axis, when it starts at 0 and keeps all of the others."""
     starts: list[int | None]
     strides: list[int | None]
     if op.name == "stablehlo.slice":

@@ -26,7 +26,7 @@ class RowSlice:
 
     @staticmethod
     def of(function: func.FuncOp) -> RowSlice | None:
-        """What a fusion with one argument cuts out of the last axis; None when it does anything else."""
+        """The slice that a fusion with one argument cuts out of the last axis; None when it does anything else."""
         operations = [op.operation for op in function.entry_block.operations]
         slices = [op for op in operations if op.name in _SLICES]
         others = {op.name for op in operations} - {*_SLICES, "stablehlo.constant", "disc.shape", "func.return"}

@@ -49,7 +49,7 @@ class Slot:
 
 @dataclass
 class Buffer:
-    """Where one value lives: a result of the program, or a slot of the arena."""
+    """The buffer of one value: a result of the program, or a slot of the arena."""
 
     bytes: Expr
     result: int | None = None
@@ -187,7 +187,7 @@ class Planner:
     # ---- where a value should be ------------------------------------------------------------------------------------
 
     def _destination(self, value: ir.Value, op: ir.Operation, index: int) -> Buffer | None:
-        """Where `value`, result `index` of `op`, has to be in the end, if it can be written there at once."""
+        """The final buffer of `value`, result `index` of `op`, if it can be written there at once."""
         following = self.live.init_of.get(value)
         if following is not None:
             return self._destination(following[0].results[following[1]], op, index)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""When values are needed: every launch, loop and branch of a fused program has a place on one line.
+"""The live ranges of values: every launch, loop and branch of a fused program has a place on one line.
 
 A loop stands there once, condition before body. What it uses from outside is needed until its end, for the next
 iteration may use it again.
@@ -122,7 +122,7 @@ TAKE_OVER = Pattern["LoopStart"]("take-over", "what a loop carries lies where it
 
 
 class LoopStart(NamedTuple):
-    """What a loop carries as its `number`th value, in the liveness of the whole program."""
+    """The `number`th value that a loop carries, in the liveness of the whole program."""
 
     live: Liveness
     loop: ir.Operation

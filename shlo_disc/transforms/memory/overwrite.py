@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which inputs a kernel may overwrite with its results.
+"""The inputs that a kernel may overwrite with its results.
 
 A kernel may write a result where an argument is if it reads of the argument, for each element or row, nothing but what
 it then overwrites (`fusion/in_place.py`), or if it only changes some elements of what is there.

@@ -86,7 +86,7 @@ class _Sum:
 
     @property
     def place(self) -> ir.Value:
-        """Where the iteration's row of the first factor at hand is."""
+        """The position of the iteration's row of the first factor at hand."""
         found = self.at_hand()
         return found[min(found)].place
 

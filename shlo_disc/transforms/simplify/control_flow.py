@@ -83,7 +83,7 @@ def _may_run_before(op: ir.Operation, facts: Facts) -> bool:
 
 
 def _end_of_slice(op: ir.Operation) -> Dims:
-    """Where a slice ends; its size where its start is data, by which it is moved to lie inside."""
+    """The end of a slice; its size where its start is data, by which it is moved to lie inside."""
     if any(stride.constant != 1 for stride in known_elements(op.operands[3])):
         raise ValueError("a stride")
     limits = op.operands[2].owner

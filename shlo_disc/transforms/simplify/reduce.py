@@ -42,7 +42,7 @@ def starts_neutral(op: ir.OpView) -> bool:
 
 
 def neutral_of(name: str, element: ir.Type) -> float | None:
-    """What a combination with it leaves as it is; None where that is not known."""
+    """The neutral element of a combination; None where that is not known."""
     if str(element) in _FLOATS:
         known = {"add": 0.0, "multiply": 1.0, "maximum": -math.inf, "minimum": math.inf}
         return known.get(name.removeprefix("stablehlo."))

@@ -205,7 +205,7 @@ class _Hoisting:
         return new.results[0]
 
     def _slice_of(self, whole: ir.Value, part: ir.Value) -> ir.Value:
-        """What the iteration needs of a stacked value: the row where its own slice is."""
+        """The part of a stacked value that the iteration needs: the row where its own slice is."""
         rest = list(dims_of(part))
         row = tensor_type([Expr.const(1), *rest], element_type_of(part))
         start = self.slice.operands[1]

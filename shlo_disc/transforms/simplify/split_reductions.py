@@ -45,7 +45,7 @@ class Reduction:
 
     @property
     def dims(self) -> Dims:
-        """Of what is reduced."""
+        """The sizes of what is reduced."""
         return dims_of(self.op.operands[0])
 
     @property

@@ -100,7 +100,7 @@ def _unwritten(p: Propagation, op: ir.OpView, otherwise: list[Dims]) -> list[Dim
 
 
 def _require(p: Propagation, op: ir.OpView, name: str, inner: Matrices) -> None:
-    """What LAPACK expects of its operands' sizes."""
+    """Require the relations that LAPACK expects of its operands' sizes."""
     if name in _SQUARE:
         p.equal(inner[0][0], inner[0][1], op)
     if name == "trsm":
@@ -154,7 +154,7 @@ def _custom_call(p: Propagation, op: ir.OpView) -> list[Dims]:
 
 
 def shape_operands(op: ir.OpView) -> list[int]:
-    """Which operands of a custom call hold the sizes of its results, one for each."""
+    """The numbers of a custom call's operands that hold the sizes of its results, one for each."""
     attribute = "indices_of_shape_operands"
     if attribute not in op.attributes:
         return []
