@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the time of a cold start goes: `python -m benchmarks.cold bert seq2seq dien transformer_train`.
+"""Distribution of the time of a cold start: `python -m benchmarks.cold bert seq2seq dien transformer_train`.
 
 Each start is a process of its own: without the compile cache, and with one that holds the program. Processor seconds
 stand beside the wall clock, for a machine that has other things to do. Weights are not counted, shapes are enough.
@@ -30,7 +30,7 @@ class Clock:
         self._last = (time.perf_counter(), time.process_time())
 
     def lap(self, name: str) -> None:
-        """What was done since the last lap is called `name`."""
+        """Records the time since the last lap under `name`."""
         last, self._last = self._last, (time.perf_counter(), time.process_time())
         self.steps[name] = (self._last[0] - last[0], self._last[1] - last[1])
 

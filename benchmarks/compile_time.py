@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How long compiling takes: `python -m benchmarks.compile_time`, in processor seconds, beside XLA's at static sizes.
+"""Compile times: `python -m benchmarks.compile_time`, in processor seconds, beside XLA's at static sizes.
 
 The first table has programs that are many of one kind, or deeply nested (`compile_programs.py`), with the processor
 milliseconds of each stage, its verification included. The others have programs of more and more ops, and of more and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the contestants of one work share: a folder of NumPy files, read without JAX.
+"""The data that the contestants of one work share: a folder of NumPy files, read without JAX.
 
 A tree is nested dicts, lists and tuples of arrays. Its leaves are numbered as JAX does, dicts by sorted key, so that a
 contestant that knows no JAX gives its results in the same order.
@@ -71,7 +71,7 @@ def load(file: Path, convert: Callable[[np.ndarray], Any] = lambda array: array)
 
 
 def sample(tree: Tree, most: int = 1 << 16) -> Tree:
-    """What errors are computed from: of each leaf its shape and at most `most` evenly spaced numbers."""
+    """The data that errors are computed from: of each leaf its shape and at most `most` evenly spaced numbers."""
 
     def of(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         step = -(-array.size // most) if array.size else 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tables and pictures show, computed from the JSON file of a run."""
+"""The figures in the tables and pictures, computed from the JSON file of a run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def peers(work: Result) -> list[str]:
 
 
 def rival(work: Result, peer: str) -> str:
-    """Which of ours a peer is compared with, if both could do the work.
+    """The contestant of ours that a peer is compared with, if both could do the work.
 
     Bound where the peer's compiler sees the weights, or there are none and the peer takes no jax.Arrays; else passed.
     """
@@ -95,7 +95,7 @@ def losses(work: Result) -> list[Loss]:
 
 
 def new_shape_seconds(row: Result) -> float:
-    """What a shape's first call costs beyond a repeated one: the median over all shapes but the very first."""
+    """The cost of a shape's first call beyond a repeated one: the median over all shapes but the very first."""
     extra = [first - warm for first, warm in zip(row["first_seconds"], row["warm_seconds"], strict=False)][1:]
     return max(0.0, statistics.median(extra)) if extra else math.nan
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What was measured on: the processor, the versions, and how fast memory is copied."""
+"""The machine of a measurement: the processor, the versions, and the speed of copying memory."""
 
 from __future__ import annotations
 

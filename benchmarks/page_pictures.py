@@ -29,7 +29,7 @@ Figures = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class Picture:
-    """What is drawn of a table: `marker` begins the sentence before it, `columns` are its contestants."""
+    """A picture of a table: `marker` begins the sentence before it, `columns` are its contestants."""
 
     name: str
     marker: str

@@ -34,7 +34,7 @@ def place(tree: Any, platform: str) -> Any:
 
 
 def counts() -> dict[str, int]:
-    """How the plugin came to the programs it was given so far."""
+    """The number of programs that the plugin was given so far, by the way it served them."""
     from shlo_disc.runtime import _native
 
     return dict(_native.plugin_programs().counts)

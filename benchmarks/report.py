@@ -142,7 +142,7 @@ def _seconds(value: float) -> str:
 
 
 def refusals(result: Result) -> list[str]:
-    """Who refused which work, and why."""
+    """The works that were refused, each with the contestant and its reason."""
     lines = []
     for work in result["works"].values():
         for name, row in work["contestants"].items():

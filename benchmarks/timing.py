@@ -67,7 +67,7 @@ def per_call(call: Call, repeats: int, batches: int = 7) -> float:
 
 
 def rounds_for(one: float, budget: float, least: int = 3, most: int = 15) -> int:
-    """How many rounds of a call of `one` seconds fit into `budget` seconds, within [least, most]."""
+    """The number of rounds of a call of `one` seconds that fit into `budget` seconds, within [least, most]."""
     return max(least, min(most, int(budget / max(one, 1e-9))))
 
 

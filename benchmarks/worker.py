@@ -69,7 +69,7 @@ class Worker:
         return {"peak": int(values["VmHWM:"]) * 1024, "held": int(values["VmRSS:"]) * 1024}
 
     def compiles(self) -> Answer:
-        """How many programs were compiled up to now."""
+        """The number of programs compiled up to now."""
         return {"compiles": self._contestant.compiles()}
 
     def kernels(self, index: int) -> Answer:
@@ -91,7 +91,7 @@ class Worker:
 
 
 def results_file(folder: Folder, name: str, index: int) -> Path:
-    """Where a contestant's sample of results at a shape is kept."""
+    """The file of a contestant's sample of results at a shape."""
     return folder.path / f"results-{name}-{index}.npz"
 
 

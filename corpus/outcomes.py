@@ -16,7 +16,7 @@ _MOST_NOTE = 160
 
 @dataclass(frozen=True, order=True)
 class Outcome:
-    """What came of an entry.
+    """The outcome of an entry.
 
     outcome: "right", "wrong", "refused", "error", "crash", "timeout" or "reference fails". programs: compiled for all
     sizes together. kernels: of the last one. seconds, reference_seconds: of the processor, all sizes together, compiles
@@ -34,7 +34,7 @@ class Outcome:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What the entry is called."""
+        """The client and the program that identify the entry."""
         return self.client, self.program
 
     @classmethod
@@ -75,7 +75,7 @@ def _cell(value: Any) -> Any:
 
 
 def differences(known: Sequence[Outcome], found: Sequence[Outcome]) -> tuple[list[str], list[str]]:
-    """What is other in the outcomes that were found than in those that are known, and what of it is worse.
+    """The differences of the outcomes that were found from those that are known, and the regressions among them.
 
     Seconds do not count. An entry that was not run is no difference.
     """

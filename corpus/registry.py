@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What an entry of the corpus is, and which there are. Names are read from the files, without an import of clients."""
+"""The entries of the corpus: their type, and their names, read from the files without an import of clients."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def is_key(leaf: Any) -> bool:
 
 
 def weights(make: Callable[..., Any], *inputs: Any) -> Any:
-    """What a constructor makes, as arrays of these shapes without a run of it, which takes XLA longer than the rest."""
+    """The result of a constructor, as arrays of these shapes, without running it, which takes XLA the longest."""
     import jax
 
     if _real_weights:

@@ -109,7 +109,7 @@ def _image(module: Any, size: int, name: str = "pixel_values", **fixed: Any) -> 
 
 @_model
 def bert(size: int) -> Case:
-    """Of an encoder with a mask."""
+    """An encoder with a mask."""
     import transformers as hf
 
     config = hf.BertConfig(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
@@ -119,7 +119,7 @@ def bert(size: int) -> Case:
 
 @_model
 def gpt2(size: int) -> Case:
-    """Of a decoder with learned positions."""
+    """A decoder with learned positions."""
     import transformers as hf
 
     config = hf.GPT2Config(vocab_size=99, n_positions=64, n_embd=32, n_layer=2, n_head=4)
@@ -128,7 +128,7 @@ def gpt2(size: int) -> Case:
 
 @_model
 def llama(size: int) -> Case:
-    """Of a decoder with rotary embeddings and keys that are shared."""
+    """A decoder with rotary embeddings and shared keys."""
     import transformers as hf
 
     config = hf.LlamaConfig(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
@@ -138,7 +138,7 @@ def llama(size: int) -> Case:
 
 @_model
 def qwen_moe(size: int) -> Case:
-    """Of a decoder with experts, and one that all tokens share."""
+    """A decoder with experts, and one expert that all tokens share."""
     import transformers as hf
 
     config = hf.Qwen2MoeConfig(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
@@ -149,7 +149,7 @@ def qwen_moe(size: int) -> Case:
 
 @_model
 def mixtral(size: int) -> Case:
-    """Of a decoder with experts."""
+    """A decoder with experts."""
     import transformers as hf
 
     config = hf.MixtralConfig(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
@@ -159,7 +159,7 @@ def mixtral(size: int) -> Case:
 
 @_model
 def t5(size: int) -> Case:
-    """Of an encoder and a decoder with relative positions."""
+    """An encoder and a decoder with relative positions."""
     import transformers as hf
 
     config = hf.T5Config(vocab_size=99, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4)
@@ -169,7 +169,7 @@ def t5(size: int) -> Case:
 
 @_model
 def bart(size: int) -> Case:
-    """Of an encoder and a decoder with learned positions."""
+    """An encoder and a decoder with learned positions."""
     import transformers as hf
 
     config = hf.BartConfig(vocab_size=99, max_position_embeddings=64, d_model=32, encoder_layers=2, decoder_layers=2,
@@ -181,7 +181,7 @@ def bart(size: int) -> Case:
 
 @_model
 def whisper(size: int) -> Case:
-    """Of sound of one length, and text."""
+    """A model of audio of one length, and of text."""
     import transformers as hf
 
     config = hf.WhisperConfig(vocab_size=99, num_mel_bins=16, d_model=32, encoder_layers=2, decoder_layers=2,
@@ -197,7 +197,7 @@ def whisper(size: int) -> Case:
 
 @_model
 def clip(size: int) -> Case:
-    """Of pictures and text; the result is how alike each pair is."""
+    """A model of pictures and text; the result is the similarity of each pair."""
     import transformers as hf
 
     config = hf.CLIPConfig(
@@ -215,7 +215,7 @@ def clip(size: int) -> Case:
 
 @_model
 def mamba(size: int) -> Case:
-    """Of a state space model, whose recurrence is a loop over the text."""
+    """A state space model, whose recurrence is a loop over the text."""
     import transformers as hf
 
     config = hf.MambaConfig(vocab_size=99, hidden_size=32, num_hidden_layers=2, state_size=8)
@@ -225,7 +225,7 @@ def mamba(size: int) -> Case:
 
 @_model
 def deberta(size: int) -> Case:
-    """Of an encoder with disentangled attention."""
+    """An encoder with disentangled attention."""
     import transformers as hf
 
     config = hf.DebertaV2Config(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
@@ -236,7 +236,7 @@ def deberta(size: int) -> Case:
 
 @_model
 def wav2vec2(size: int) -> Case:
-    """Of sound."""
+    """A model of audio."""
     import transformers as hf
 
     config = hf.Wav2Vec2Config(vocab_size=32, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
@@ -250,7 +250,7 @@ def wav2vec2(size: int) -> Case:
 
 @_model
 def segformer(size: int) -> Case:
-    """Of pictures, each of whose points gets a class."""
+    """A model that assigns a class to each point of a picture."""
     import transformers as hf
 
     config = hf.SegformerConfig(num_encoder_blocks=4, depths=[1, 1, 1, 1], sr_ratios=[8, 4, 2, 1],
@@ -261,7 +261,7 @@ def segformer(size: int) -> Case:
 
 @_model
 def detr(size: int) -> Case:
-    """Of pictures, on a small ResNet."""
+    """A model of pictures, on a small ResNet."""
     import transformers as hf
 
     backbone = hf.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16, 16, 24], depths=[1, 1, 1, 1],
@@ -284,25 +284,25 @@ def _timm(size: int, name: str, **options: Any) -> Case:
 
 @_model
 def vit(size: int) -> Case:
-    """Of pictures of any size."""
+    """A model of pictures of any size."""
     return _timm(size, "vit_tiny_patch16_224", dynamic_img_size=True, depth=2, embed_dim=48, num_heads=3)
 
 
 @_model
 def convnext(size: int) -> Case:
-    """Of convolutions over each channel."""
+    """A network of convolutions over each channel."""
     return _timm(size, "convnext_atto", depths=(1, 1, 2, 1), dims=(8, 16, 24, 32))
 
 
 @_model
 def efficientnet(size: int) -> Case:
-    """Of inverted bottlenecks and squeezed excitations."""
+    """A network of inverted bottlenecks and squeezed excitations."""
     return _timm(size, "test_efficientnet")
 
 
 @_model
 def swin(size: int) -> Case:
-    """Of shifted windows; the size of pictures is fixed."""
+    """A model with shifted windows; the size of pictures is fixed."""
     case = _timm(size, "swin_tiny_patch4_window7_224", img_size=64, window_size=4, embed_dim=24, depths=(2, 2),
                  num_heads=(2, 4))  # fmt: skip
     return Case(case.module, {"x": torch.randn(size + 2, 3, 64, 64)}, {"x": {0: "b"}})
@@ -310,12 +310,12 @@ def swin(size: int) -> Case:
 
 @_model
 def resnet(size: int) -> Case:
-    """Of residual convolutions and batch normalisation."""
+    """A network of residual convolutions and batch normalisation."""
     return _timm(size, "test_resnet")
 
 
 @_model
 def maxvit(size: int) -> Case:
-    """Of convolutions, windows and grids; heights and widths are multiples of the window."""
+    """A network of convolutions, windows and grids; heights and widths are multiples of the window."""
     case = _timm(size, "maxvit_rmlp_pico_rw_256", img_size=64, depths=(1, 1), embed_dim=(32, 64), stem_width=16)
     return Case(case.module, {"x": torch.randn(size + 2, 3, 64, 64)}, {"x": {0: "b"}})

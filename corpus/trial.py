@@ -142,7 +142,7 @@ def _size(array: Any) -> float:
 
 
 def _difference(ours: Any, theirs: Any, tolerance: float | None, least: float = 0.0) -> str:
-    """How an array differs from another one; "" where it does not, within the tolerance of its dtype.
+    """Describes how an array differs from another one; "" where it does not, within the tolerance of its dtype.
 
     least: what the elements are compared with where they are smaller, such as gradients that are 0 but for rounding.
     """

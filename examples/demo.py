@@ -26,7 +26,7 @@ HEAD = f"{'b':>3} {'s':>4} | {'first':>10} {'warm':>10} | {'compile':>10} {'warm
 
 @dataclass(frozen=True)
 class Row:
-    """What one shape took, in seconds: our first and warm call, jax.jit's compile and warm call; and the error."""
+    """The times of one shape, in seconds: our first and warm call, jax.jit's compile and warm call; and the error."""
 
     first: float
     warm: float

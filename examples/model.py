@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the example models have in common: their face, their exports and the measure of error used on them."""
+"""The common parts of the example models: their interface, their exports and the measure of error used on them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _leaf_error(got: np.ndarray, want: np.ndarray, scale: float) -> float:
 
 
 def parameter_count(params: Params) -> int:
-    """How many numbers the pytree holds."""
+    """The number of elements in the pytree."""
     return sum(int(leaf.size) for leaf in jax.tree.leaves(params))
 
 

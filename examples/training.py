@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the training examples have in common: batches of changing sizes, a comparison with XLA, and a report."""
+"""The common parts of the training examples: batches of changing sizes, a comparison with XLA, and a report."""
 
 from __future__ import annotations
 

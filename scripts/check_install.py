@@ -46,7 +46,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Stage:
-    """What is installed, an extra or packages of their own, and what runs then."""
+    """A stage of the check: the extra or the packages that are installed, and the tasks that run then."""
 
     name: str
     extra: str
@@ -77,7 +77,7 @@ def notebooks(with_torch: bool = False) -> Iterator[Task]:
 
 
 def plain() -> Iterator[Task]:
-    """What needs nothing but the package; programs in C++ and Rust need their compilers."""
+    """The tasks that need nothing but the package; programs in C++ and Rust need their compilers."""
     yield Task("shlo_disc doctor", ("shlo_disc", "doctor"))
     yield from pages()
     yield Task("examples/demo.py", ("python", "-m", "examples.demo", "--quick", "--shapes", "6"))
@@ -103,7 +103,7 @@ def training() -> Iterator[Task]:
 
 
 def with_torch() -> Iterator[Task]:
-    """What needs PyTorch."""
+    """The tasks that need PyTorch."""
     yield from pages("torch")
     yield from notebooks(with_torch=True)
     yield Task("examples/torch", ("python", "-m", "examples.torch", "bert", "tagger"))
@@ -179,7 +179,7 @@ class Check:
         print(f"  {state:9}  {time.perf_counter() - start:6.1f} s  {name}", flush=True)
 
     def error_of(self, task: Task) -> str:
-        """What a task that fails has printed; empty when it succeeds."""
+        """The output of a task that fails; empty when it succeeds."""
         variables = {**clean_environment(self.python.parent), "JAX_PLATFORMS": "cpu", **task.variables}
         where = self.folder / task.folder
         try:

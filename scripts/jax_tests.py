@@ -36,7 +36,7 @@ Outcomes = dict[str, dict[str, Any]]
 
 
 def environment(options: argparse.Namespace, record: Path, done: Path) -> dict[str, str]:
-    """What the tests see: few generated cases, our recorder, and the platform before the processor."""
+    """The environment of the tests: few generated cases, our recorder, and the platform before the processor."""
     platform, _, library = options.library.partition("=")
     changed = {
         "JAX_PLATFORMS": f"{platform},cpu",
@@ -54,7 +54,7 @@ def environment(options: argparse.Namespace, record: Path, done: Path) -> dict[s
 
 
 def read(record: Path) -> tuple[Outcomes, str | None]:
-    """What has ended, and the test that began last when it has not."""
+    """The outcomes of the tests that have ended, and the test that began last when it has not."""
     outcomes: Outcomes = {}
     running = None
     for line in record.read_text().splitlines():
@@ -140,7 +140,7 @@ def reason(text: str) -> str:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Of the tests that pass on the second platform, how many pass on the first; and why the others do not.
+    """Prints how many of the tests that pass on the second platform pass on the first, and why the others do not.
 
     Tests that JAX skips on the first platform, as it does by the platform's name, do not count.
     """

@@ -46,7 +46,7 @@ _TURNED_OFF = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What noticed that a condition was gone; "" for nothing. `tried`: the programs in which it had not held."""
+    """The check that noticed the missing condition; "" for none. `tried`: the programs in which it had not held."""
 
     by: str
     tried: int
@@ -75,7 +75,7 @@ def tests_of(pattern: str) -> list[str]:
 
 
 class Programs:
-    """Which conditions do not hold in which programs: all others compile to the same without them."""
+    """The programs in which conditions do not hold: all others compile to the same without them."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -96,7 +96,7 @@ class Programs:
         return self._refused[family, seed]
 
     def finding(self, seed: Seed) -> str:
-        """What is found in a program with its conditions turned off, "" for nothing."""
+        """The kind of finding in a program with its conditions turned off, "" for none."""
         finding = self._worker.examine(seed).report.finding
         return finding.kind if finding is not None and finding.kind in FOUND else ""
 

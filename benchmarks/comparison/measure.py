@@ -65,7 +65,7 @@ def measure(work: Work, path: Path, names: Sequence[str], rounds: int, budget: f
 
 
 def _export(folder: Folder, names: Sequence[str], log: Log) -> Result:
-    """What the export to ONNX took, and empty caches for the round."""
+    """Empties the caches for the round, and returns what the export to ONNX took."""
     for scratch in folder.path.glob("scratch-*"):
         shutil.rmtree(scratch)
     for file in folder.path.glob(f"{folder.onnx.name}*"):
@@ -139,7 +139,7 @@ def _error(folder: Folder, name: str, base: str, index: int) -> float:
 
 
 def _conditions(work: Work, folder: Folder, calls: list[int]) -> Result:
-    """What was measured, when and on what."""
+    """The work that was measured, with the date and the machine."""
     found = machine(small=True)
     return {
         "title": work.title,

@@ -87,7 +87,7 @@ def conditions(results: Result) -> str:
 
 
 def padding_table(results: Result) -> str:
-    """How many elements padding adds to each stream, and what its calls then cost."""
+    """A table of the elements that padding adds to each stream, and of the resulting cost of calls."""
     lines = []
     for stream in results.values():
         plain, padded = (stream["contestants"].get(name, {}) for name in ("jit", "jit_buckets"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Who is measured: the face of a contestant, and all of them by name.
+"""The contestants that are measured: the interface of one, and all of them by name.
 
 A contestant lives in a process of its own, which imports only what it needs.
 """
@@ -60,7 +60,7 @@ class Contestant(ABC):
         return {}
 
     def compiles(self) -> int:
-        """How many programs were compiled up to now; 0 for none, and where that is not known."""
+        """The number of programs compiled up to now; 0 for none, and where that is not known."""
         return 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What contestants that take jax.Arrays share."""
+"""The common parts of contestants that take jax.Arrays."""
 
 from __future__ import annotations
 

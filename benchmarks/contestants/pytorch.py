@@ -85,7 +85,7 @@ class Compiled(Eager):
         return {}
 
     def kernels(self, index: int) -> Kernels:
-        """What inductor generated and calls, over all the variants that the shapes led to."""
+        """The number of kernels that inductor generated, over all the variants that the shapes led to."""
         return {"generated, all variants": torch._inductor.metrics.generated_kernel_count}
 
     def compiles(self) -> int:
@@ -94,7 +94,7 @@ class Compiled(Eager):
 
 
 class Traced(Compiled):
-    """What Dynamo and AOTAutograd make, run op by op: the part of a cold start that every backend has."""
+    """The graphs of Dynamo and AOTAutograd, run op by op: the part of a cold start that every backend has."""
 
     backend = "aot_eager"
 

@@ -42,7 +42,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Result:
-    """What a result is to be. Each element may be off by `absolute`, and by `relative` of itself."""
+    """An expected result. Each element may be off by `absolute`, and by `relative` of itself."""
 
     array: Array
     relative: float
@@ -94,7 +94,7 @@ class Program:
 
     @staticmethod
     def of_json(row: Json) -> Program:
-        """What `asdict` has made of one."""
+        """Reads a program from the output of `asdict`."""
         timing = _timing_of_json(row["timing"]) if row["timing"] else None
         return Program(**row | {"calls": [_call(call) for call in row["calls"]], "timing": timing})
 
@@ -126,7 +126,7 @@ class Bundle:
         self.path = path
 
     def names(self) -> list[str]:
-        """Of all programs."""
+        """The names of all programs."""
         return sorted(file.stem for file in self.path.glob("programs/*.json"))
 
     def programs(self) -> list[Program]:

@@ -84,7 +84,7 @@ class Process:
             )
 
     def _how(self) -> str:
-        """How the process ended, if it did by itself."""
+        """Describes how the process ended, if it did by itself."""
         if self._process is None:
             return ""
         try:

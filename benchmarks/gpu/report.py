@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a run on a GPU found, as lines, tables and one self-contained page. What ours loses is red there."""
+"""The findings of a run on a GPU as lines, tables and one self-contained page, with our losses in red."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOO_FAR = 1e-3
 
 
 def wrong_lines(checks: Sequence[Result]) -> list[str]:
-    """What is wrong: a line for each result that is, and for each program that did not run."""
+    """The errors: a line for each wrong result, and for each program that did not run."""
     lines = []
     for row in checks:
         name = f"{row['name']} ({row['title']})" if row["title"] != row["name"] else row["name"]
@@ -91,7 +91,7 @@ def _stream(work: Result, name: str, index: int) -> float:
 
 
 def share_of_copy(work: Result, index: int) -> float:
-    """What a copy of as many bytes takes, over what ours takes; NaN where one of both is not known."""
+    """The time of a copy of as many bytes, over our time; NaN where one of both is not known."""
     return (work["copy_seconds"].get(str(index)) or math.nan) / _stream(work, OURS, index)
 
 
@@ -102,7 +102,7 @@ def share_text(work: Result, index: int) -> str:
 
 
 def difference(work: Result, name: str, index: int) -> float:
-    """How far a contestant's sample is from ours, relative to the largest of each result."""
+    """The difference of a contestant's sample from ours, relative to the largest of each result."""
     own, other = (work["contestants"].get(n, {}).get("sample", {}).get(str(index)) for n in (OURS, name))
     if own is None or other is None or len(own) != len(other):
         return math.nan
@@ -223,7 +223,7 @@ def _starts(row: Result) -> tuple[str, str]:
 
 
 def environment(result: Result) -> list[str]:
-    """What was measured on."""
+    """The environment of the measurement."""
     lines = [f"Python {result['python']}"]
     for name, facts in result["facts"].items():
         lines.append(f"{CONTESTANTS[name].title}: " + ", ".join(f"{key} {value}" for key, value in facts.items()))
@@ -232,7 +232,7 @@ def environment(result: Result) -> list[str]:
 
 
 def header(result: Result, programs: Sequence[Program]) -> str:
-    """What there is to do, and where."""
+    """The numbers of programs and calls, and the environment that they run in."""
     calls, timed = sum(len(p.calls) for p in programs), sum(p.timing is not None for p in programs)
     targets = ", ".join(sorted({p.target for p in programs}))
     lines = [f"{len(programs)} programs for {targets} with {calls} calls; {timed} programs are timed"]

@@ -44,7 +44,7 @@ class Worker:
         return self._made
 
     def facts(self) -> Answer:
-        """What the contestant consists of."""
+        """The versions of what the contestant consists of."""
         return {"facts": self._contestant.facts()}
 
     def check(self, program: str) -> Answer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is timed on a GPU: the memory-bound programs of `examples.micro` with their gradients, movements and reductions
+"""The works timed on a GPU: memory-bound programs of `examples.micro` with their gradients, movements and reductions
 of one kernel each, and the example models."""
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def works() -> dict[str, tuple[str, Callable[[bool], Work]]]:
 
 
 def sources_of(name: str) -> list[Source]:
-    """What is recorded of a work: one program that is checked and timed, or two where those differ in their weights.
+    """The programs recorded for a work: one that is checked and timed, or two where those differ in their weights.
 
     Where the first is refused, the second is, too.
     """

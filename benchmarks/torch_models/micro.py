@@ -20,7 +20,7 @@ class Softmax(_Program):
     """Softmax along rows."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Of x [n, d]."""
+        """Computes the softmax of x [n, d]."""
         return functional.softmax(x, dim=-1)
 
 
@@ -28,7 +28,7 @@ class LayerNorm(_Program):
     """Layer normalisation along rows."""
 
     def forward(self, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        """Of x [n, d]."""
+        """Normalises the rows of x [n, d]."""
         return functional.layer_norm(x, x.shape[-1:], scale, bias, self.epsilon)
 
 
@@ -36,7 +36,7 @@ class GeluBias(_Program):
     """GELU of a biased input."""
 
     def forward(self, x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        """Of x [n, d]."""
+        """Computes GELU of x [n, d] plus the bias."""
         return functional.gelu(x + bias, approximate="tanh")
 
 
@@ -44,7 +44,7 @@ class RmsnormRope(_Program):
     """Root-mean-square normalisation, then rotary position embedding."""
 
     def forward(self, x: torch.Tensor, scale: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-        """Of x [n, d]; cos and sin are [n, d / 2]."""
+        """Applies RMSNorm and RoPE to x [n, d]; cos and sin are [n, d / 2]."""
         first, second = functional.rms_norm(x, x.shape[-1:], scale, self.epsilon).chunk(2, dim=-1)
         return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
 

@@ -28,5 +28,5 @@ class Model(nn.Module):
         self.program = PROGRAMS[config.program]
 
     def forward(self, x: torch.Tensor) -> Any:
-        """Of one array."""
+        """Runs the program on one array."""
         return self.program(x)

@@ -4,25 +4,37 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from shlo_disc.runtime import Artifact, LoadedExecutable
 from shlo_disc.runtime.clients import client, client_for
 
 
-def load(path: str | os.PathLike[str], *, trust: bool = False, threads: int = 0, cpu: str = "") -> LoadedExecutable:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    trust: bool = False,
+    threads: int = 0,
+    cpu: str = "",
+    in_tree: Any = None,
+    out_tree: Any = None,
+) -> LoadedExecutable:
     """Load a program from a file of `Executable.save` or `shlo_disc compile`; call the result with arrays.
 
     trust: the file contains native code, which can do anything that this process can; pass True if you know who made
     it. threads: the number of threads for a call on processors; 0 means one for each processor. A program for a GPU is
     loaded onto the first GPU of this machine. cpu: the level of processors to run, such as "x86-64-v3", if the file has
     code for several (`Options.cpu`), so that different machines return the same bits; "" means the best level that this
-    processor supports.
+    processor supports. in_tree, out_tree: the pytrees of `((args...), {kwargs})` and of the results, as
+    `jax.tree.structure` returns them, for programs whose pytrees have classes of yours.
 
     It needs only NumPy, and imports neither JAX nor MLIR. Raises ArtifactError if the file is damaged, not trusted, or
     for another processor or device, DeviceError without a GPU, and OSError.
     """
     artifact = Artifact.open(path, trust=trust)
-    return (client_for(artifact, threads) if artifact.trusted else client(threads)).load(artifact, cpu=cpu)
+    return (client_for(artifact, threads) if artifact.trusted else client(threads)).load(
+        artifact, cpu=cpu, in_tree=in_tree, out_tree=out_tree
+    )
 
 
 __all__ = ["load"]

@@ -52,6 +52,11 @@ class KernelReport:
     source: str
 
     @property
+    def times(self) -> int:
+        """The number of runs in a call, such as the trips of a loop; 1 if it is not counted."""
+        return 1 if self.runs is None else self.runs
+
+    @property
     def share(self) -> float | None:
         """The ratio to the roofline: 1 is as fast as the machine allows.
 
@@ -76,7 +81,7 @@ class KernelReport:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The commands of a call at `dims`; prints as a table, also in notebooks."""
+    """The commands of a call at `dims`; prints as a table, also in notebooks. A row is of all runs of a command."""
 
     program: str
     dims: dict[str, int]
@@ -85,8 +90,8 @@ class Explanation:
 
     @property
     def seconds(self) -> float:
-        """The time of all commands together."""
-        return sum(k.seconds or 0.0 for k in self.kernels)
+        """The time of all runs of all commands."""
+        return sum((k.seconds or 0.0) * k.times for k in self.kernels)
 
     def to_json(self) -> dict[str, Any]:
         """All data as numbers, strings, lists and dicts."""
@@ -135,11 +140,12 @@ class Explanation:
                 [
                     str(number),
                     k.name,
-                    _number(k.seconds, 1e6, 1) if k.runs != 0 else "not run",
-                    _number(None if k.is_below_estimate else k.estimated_seconds, 1e6, 1),
+                    _number(k.seconds, 1e6 * k.times, 1) if k.runs != 0 else "not run",
+                    _number(None if k.is_below_estimate else k.estimated_seconds, 1e6 * k.times, 1),
                     _number(k.share, 100, 0),
-                    _number(moved, 1e-6, 3),
-                    _number(k.flops, 1e-6, 3),
+                    "-" if k.runs is None else str(k.runs),
+                    _number(moved, 1e-6 * k.times, 3),
+                    _number(k.flops, 1e-6 * k.times, 3),
                     k.variant or "-",
                     "; ".join(k.missing) or "-",
                     k.ops or "-",
@@ -150,8 +156,8 @@ class Explanation:
 
 
 BELOW_ESTIMATE = "faster than was estimated, as where data stays in caches between calls; so without the least and %"
-_HEADINGS = ["#", "kernel", "us", "least us", "%", "MB", "MFLOP", "variant", "missing facts", "ops", "source"]
-_RIGHT = frozenset({0, 2, 3, 4, 5, 6})
+_HEADINGS = ["#", "kernel", "us", "least us", "%", "runs", "MB", "MFLOP", "variant", "missing facts", "ops", "source"]
+_RIGHT = frozenset({0, 2, 3, 4, 5, 6, 7})
 
 
 def explain(artifact: Artifact, on: Client, compilation: Compilation, dims: Mapping[str, int]) -> Explanation:

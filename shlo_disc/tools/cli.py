@@ -85,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if missing not in COMPILER:
             raise
         advice = f"this needs the compiler, and {missing} is not installed: pip install {DEPENDENCIES}"
+        if getattr(options, "file", None):
+            advice += f"\nIf {options.file} is a compiled artifact, it is damaged: artifacts begin with SHLODISC"
         return _fail(DiscError(advice), options)
     return int(status)
 

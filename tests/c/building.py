@@ -88,7 +88,7 @@ def scipy_blas() -> str:
 
 
 def run(binary: Path, *args: object, data: bytes = b"", **environment: str) -> bytes:
-    """What a program prints, which must end with 0."""
+    """Runs a program, which must end with 0, and returns its output."""
     found = subprocess.run(
         [binary, *map(str, args)], input=data, capture_output=True, check=False, env={**os.environ, **environment}
     )

@@ -27,7 +27,7 @@ def loaded_in_python(path: Path) -> Any:
 
 
 def kilobytes(path: Path, key: str) -> int:
-    """What the process has of the mappings of a file."""
+    """The kilobytes that the process has of the mappings of a file."""
     total, is_ours = 0, False
     for line in Path("/proc/self/smaps").read_text().splitlines():
         name, _, value = line.partition(":")

@@ -152,7 +152,7 @@ def with_header(artifact: Artifact, text: bytes) -> bytes:
 
 
 def trees_of(data: bytes) -> object:
-    """What a header says of pytrees, which C does not read; None where it is no JSON."""
+    """The pytrees in a header, which C does not read; None where it is no JSON."""
     try:
         return Artifact.deserialize(data).header.get("pytree")
     except DiscError:
@@ -230,7 +230,7 @@ def test_python_s_module_under_a_sanitizer(saved: Path, folder: Path, sanitized:
 def test_headers_that_are_wrong_and_well_sealed(
     saved_all: dict[str, Path], name: str, sanitizer: str, folder: Path, sanitized: Path
 ) -> None:
-    """Whatever a header says, loading it does no harm, and C and Python judge alike what is not about pytrees."""
+    """Loading is safe with any header, and C and Python agree on everything except pytrees."""
     good = saved_all[name].read_bytes()
     damages = [*resealed(good, 3000 if sanitizer else 300)]
     verdicts = c_verdicts(program("verdicts.cpp", sanitizer, folder, sanitized), saved_all[name], damages)
@@ -275,7 +275,7 @@ def test_a_thousand_shapes_take_no_more_memory(saved: Path, calls: int, folder: 
 
 
 def test_a_header_is_what_the_program_says(saved: Path) -> None:
-    """What `with_header` relies on."""
+    """Checks the property that `with_header` relies on."""
     read = Artifact.deserialize(saved.read_bytes())
     assert with_header(read, read.header_text) == saved.read_bytes()
     assert json.loads(read.header_text) == read.header

@@ -37,7 +37,7 @@ _BEGIN = "\x1e"
 
 @dataclass(frozen=True)
 class Block:
-    """What stands between two fences; `line` is that of the first fence, from 1, and `marks` what is said above it."""
+    """The text between two fences; `line` is that of the first fence, from 1, and `marks` what is said above it."""
 
     line: int
     language: str

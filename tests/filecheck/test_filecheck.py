@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What stages and passes make of small modules: each file holds modules, and what is to be found in the output.
+"""Checks of stages and passes on small modules: each file holds modules, and what is to be found in the output.
 
 A file begins with `// RUN: opt --stage NAME --split-input-file %s | filecheck %s`, or with `--pass-pipeline='PASSES'`
 in the place of the stage; `--target=TARGET` follows where it is not for CPUs. Lines `// -----` stand between its
@@ -54,7 +54,7 @@ WITHOUT_PATTERNS = {
 
 
 def output_of(path: Path) -> str:
-    """What `opt` prints for the modules of a file."""
+    """The output of `opt` for the modules of a file."""
     text = path.read_text()
     header = RUN.match(text)
     assert header, f"{path} does not begin with a line {RUN.pattern}"
@@ -80,7 +80,7 @@ def _printed(run: Callable[[Compilation, str], str], module: str, argument: str,
 
 
 def check(path: Path, output: str) -> str:
-    """What the lines of a file that begin with CHECK miss in an output; "" for nothing."""
+    """Describes the lines beginning with CHECK that an output does not match; "" where it matches all."""
     options = Checks(match_filename=str(path))
     said = io.StringIO()
     with contextlib.redirect_stderr(said):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the op families build a random program with: a pool of values, random shapes, arguments and steps."""
+"""The parts that the op families build a random program from: a pool of values, random shapes, arguments and steps."""
 
 from __future__ import annotations
 

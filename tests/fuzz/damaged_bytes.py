@@ -27,7 +27,7 @@ _PATIENCE = 6  # turns of the clock for each of the processor's, on a machine th
 
 
 class Outcome(NamedTuple):
-    """What became of a program: "compiled", the name of an error, or of a finding; what there is to say; seconds."""
+    """The outcome of a program: "compiled", the name of an error, or of a finding; what there is to say; seconds."""
 
     kind: str
     text: str
@@ -41,7 +41,7 @@ EXPECTED = ("compiled", "ProgramError", "UnsupportedError", "InvalidArgument", "
 
 
 def _functions() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """What is compiled, with symbolic shapes of its arguments."""
+    """The functions to compile, with symbolic shapes of their arguments."""
     import jax
     import jax.numpy as jnp
     import numpy as np

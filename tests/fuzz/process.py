@@ -47,7 +47,7 @@ class Process(Generic[Job, Answer]):
 
     @property
     def connection(self) -> Any:
-        """What becomes readable when the process has said something; see `take`."""
+        """The object that becomes readable when the process has sent a message; see `take`."""
         return self._connection
 
     def send(self, job: Job) -> None:

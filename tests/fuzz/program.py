@@ -27,7 +27,7 @@ class Value:
 
     @property
     def rank(self) -> int:
-        """How many dimensions it has."""
+        """The number of dimensions."""
         return len(self.dims)
 
     def shape(self, sizes: Sizes) -> tuple[int, ...]:
@@ -66,7 +66,7 @@ class Program:
     named: bool = True
 
     def arguments(self) -> list[Value]:
-        """What the steps and the results use and no step makes, in the order of use, then carriers of sizes."""
+        """The values that steps and results use and no step makes, in the order of use, then carriers of sizes."""
         made = {r for s in self.steps for r in s.results}
         used = [v for s in self.steps for v in s.operands] + self.results
         found = list(dict.fromkeys(v for v in used if v not in made))
@@ -79,7 +79,7 @@ class Program:
 
     @property
     def required(self) -> list[Expr]:
-        """What must not be negative in an admissible call."""
+        """The expressions that must not be negative in an admissible call."""
         return [e for step in self.steps for e in step.required]
 
     def _carriers(self, arguments: list[Value]) -> list[Value]:

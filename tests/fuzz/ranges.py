@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is known about a value's elements: their range, whether they are exact, and how far two right answers differ.
+"""Facts about a value's elements: their range, whether they are exact, and how far two right answers differ.
 
 A floating-point value is *exact* when every correct implementation computes the same number: all its elements are
 multiples of 2**-step that the type represents. Exact values are compared for equality, and only they may reach ops

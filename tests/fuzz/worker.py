@@ -40,7 +40,7 @@ class Finding:
 
 @dataclass
 class Report:
-    """What became of a case: a finding or none, its ops, seconds by activity, how the plugin came to its programs."""
+    """The outcome of a case: a finding or none, ops, seconds by activity, programs by how the plugin served them."""
 
     finding: Finding | None
     ops: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Report:
 
 
 def differences(got: Sequence[np.ndarray], want: Sequence[np.ndarray], errors: Sequence[float]) -> str:
-    """Where results differ by more than their errors; "" nowhere. NaN equals NaN, zeros are equal."""
+    """Describes where results differ by more than their errors; "" nowhere. NaN equals NaN, zeros are equal."""
     for number, (a, b, error) in enumerate(zip(got, want, errors, strict=True)):
         a, b = np.asarray(a), np.asarray(b)
         if (a.dtype, a.shape) != (b.dtype, b.shape):

@@ -88,7 +88,7 @@ def load(executable: shlo_disc.Executable, ordinals: Sequence[int]) -> LoadedExe
 
 
 def on_cpus(text: str, shards: Sequence[np.ndarray]) -> list[Any]:
-    """What the same program gives on processors."""
+    """The results of the same program on processors."""
     executable = shlo_disc.compile(text, options=shlo_disc.Options(replicas=len(shards), output="numpy"))
     return executable.execute_sharded([[shard] for shard in shards])
 

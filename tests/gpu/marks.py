@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What tests of GPUs need of a machine that has none."""
+"""Marks of tests for GPUs: their requirements on a machine that has none."""
 
 from __future__ import annotations
 

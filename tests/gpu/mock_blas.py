@@ -129,11 +129,11 @@ class MockBlas:
 
     @property
     def live_handles(self) -> list[str]:
-        """What has been created and not destroyed."""
+        """The handles that were created and not destroyed."""
         return sorted(type(handle).__name__ for handle in self._handles.values())
 
     def call(self, name: str, arguments: Sequence[int]) -> int:
-        """What the library's function `name` gives."""
+        """Calls the library's function `name`, and returns its status."""
         self.calls.append(name)
         if name in self.fails:
             return self.fails.pop(name)
@@ -218,7 +218,7 @@ class MockBlas:
         self._handles[preference][_int(attribute)] = _at(value, type_)[0]
 
     def _problem(self, matmul: int, layouts: Sequence[int]) -> tuple[Any, ...]:
-        """What an algorithm is for, once it is known to be a product."""
+        """The problem that an algorithm is for, once it is known to be a GEMM."""
         what, (a, b, c, d) = self._handles[matmul], (self._handles[layout] for layout in layouts)
         m, k = (a.columns, a.rows) if what.transposed[3] else (a.rows, a.columns)
         other, n = (b.columns, b.rows) if what.transposed[4] else (b.rows, b.columns)

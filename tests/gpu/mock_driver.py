@@ -76,7 +76,7 @@ class Image:
 
 
 class OfThread:
-    """What each thread has of its own. Of threads that Python has not started, `threading.local` forgets it."""
+    """Attributes of each thread. Those of threads that Python has not started, `threading.local` forgets."""
 
     def __init__(self) -> None:
         object.__setattr__(self, "_of", {})
@@ -123,12 +123,12 @@ class MockDriver(Streams, TensorMaps):
 
     @property
     def live_bytes(self) -> int:
-        """Of device memory."""
+        """The bytes of device memory that are allocated."""
         return sum(block.nbytes for block in self._blocks.values())
 
     @property
     def live_handles(self) -> list[str]:
-        """What has been created and not destroyed."""
+        """The handles that were created and not destroyed."""
         return sorted(type(h).__name__ for number, h in self._handles.items() if number not in (LEGACY, PER_THREAD))
 
     def view(self, address: int, count: int) -> np.ndarray:
@@ -151,7 +151,7 @@ class MockDriver(Streams, TensorMaps):
     # ---- calls ------------------------------------------------------------------------------------------------------
 
     def call(self, name: str, arguments: Sequence[int]) -> int:
-        """What the library's function `name` gives."""
+        """Calls the library's function `name`, and returns its status."""
         with self._lock:
             if name in self.fails and name != "cuStreamEndCapture":
                 return self.fails.pop(name)
@@ -178,7 +178,7 @@ class MockDriver(Streams, TensorMaps):
             return SUCCESS
 
     def _context(self) -> int:
-        """That of this thread."""
+        """The context of this thread."""
         return self._thread.contexts[-1]
 
     def _new(self, out: int, thing: Any) -> None:

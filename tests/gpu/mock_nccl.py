@@ -41,7 +41,7 @@ class Refused(Exception):
 
 @dataclass
 class Part:
-    """What one rank has given: where from and where to, or for messages one of each a peer."""
+    """The part of one rank: its source and its target, or for messages one of each a peer."""
 
     source: int = 0
     target: int = 0
@@ -100,7 +100,7 @@ class MockNccl:
         return len(self._comms)
 
     def call(self, name: str, arguments: Sequence[int]) -> int:
-        """What the library's function `name` gives."""
+        """Calls the library's function `name`, and returns its status."""
         with self._changed:
             self.calls.append(name)
             if name in self.fails:

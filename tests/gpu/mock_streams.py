@@ -74,7 +74,7 @@ class GraphProgram:
 
 
 def words_at(address: int, count: int, type_: Any = ctypes.c_uint64) -> Any:
-    """What lies at an address of the host's."""
+    """The words at an address of the host's."""
     return (type_ * count).from_address(address)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the mock driver does for tensor maps and for shared memory that launches ask for, as strict as CUDA's manual.
+"""The mock driver's tensor maps, and shared memory that launches ask for, as strict as CUDA's manual.
 
 A map holds in words what it was made from: the address, the rank, five sizes, four strides, the sizes of a box, and the
 bytes of an element.
@@ -26,7 +26,7 @@ _MOST_SHARED_BYTES = 8
 
 @dataclass(frozen=True)
 class GivenMap:
-    """What a map was made from: sizes in elements, from that of neighbours on, and strides in bytes without theirs."""
+    """The arguments of a map: sizes in elements, from that of neighbours on, and strides in bytes without theirs."""
 
     address: int
     sizes: tuple[int, ...]
@@ -35,7 +35,7 @@ class GivenMap:
     element_bytes: int = 2
 
     def words(self) -> list[int]:
-        """Of a map."""
+        """The words of a map."""
         sizes, strides = [*self.sizes, *[0] * (5 - len(self.sizes))], [*self.strides, *[0] * (4 - len(self.strides))]
         box = sum(size << 10 * axis for axis, size in enumerate(self.box))
         found = [_MAGIC, self.address, len(self.sizes), *sizes, *strides, box, self.element_bytes]
@@ -51,7 +51,7 @@ class GivenMap:
 
 
 class TensorMaps:
-    """That part of the driver."""
+    """The part of the driver for tensor maps and shared memory."""
 
     maps: list[GivenMap]
     allowed_shared: dict[int, int]

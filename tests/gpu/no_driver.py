@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is here of NVIDIA's. Run as a program: what the runtime says in a process that has no driver."""
+"""NVIDIA's software on this machine. Run as a program: what the runtime says in a process that has no driver."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def find_nvdisasm() -> Path:
 
 
 class Usage(NamedTuple):
-    """What ptxas says of a kernel: registers of a thread, bytes of shared memory of a block, bytes spilled."""
+    """The resources of a kernel by ptxas: registers of a thread, bytes of shared memory of a block, bytes spilled."""
 
     registers: int
     shared: int
@@ -185,7 +185,7 @@ USES = ("HGMMA", "IGMMA", "HMMA", "IMMA", "UTMALDG", "UTMASTG", "LDGSTS", "LDSM"
 
 
 class Row(NamedTuple):
-    """What must hold of a kernel.
+    """The requirements on a kernel.
 
     registers: at most so many, and REGISTER_SLACK more. loads, stores: the widths of accesses of global memory,
     exactly. local, spills: at most so many instructions on local memory, and bytes spilled. divisions: at most so many
@@ -206,12 +206,12 @@ class Row(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Which kernel it is."""
+        """The fields that identify the kernel."""
         return self[:3]
 
 
 def row_of(kernel: Kernel) -> Row:
-    """What holds of a kernel."""
+    """The row that holds for a kernel."""
     machine, usage = kernel.machine, kernel.usage
     return Row(
         kernel.case,
@@ -233,7 +233,7 @@ def _joined(parts: Iterable[object]) -> str:
 
 
 def differences(expected: Row, found: Row) -> list[str]:
-    """What of a kernel is not as the table says."""
+    """The differences of a kernel from the table."""
     limits = {"registers": REGISTER_SLACK, "local": 0, "spills": 0, "divisions": 0, "waits": 0}
     wrong = [
         f"{name}: {getattr(found, name)}, the table has {getattr(expected, name)}"

@@ -242,7 +242,7 @@ def test_memory_that_was_lent_is_used_again_once_others_have_read_it(driver: Moc
 
 
 class JaxArray:
-    """What a jax.Array on a GPU is to us: no Python buffer, DLPack in any stream, and elements by way of the host."""
+    """A stand-in for a jax.Array on a GPU: no Python buffer, DLPack in any stream, and elements by way of the host."""
 
     def __init__(self, buffer: Any):
         self.buffer, self.host_copies = buffer, 0

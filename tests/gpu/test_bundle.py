@@ -144,7 +144,7 @@ def unpacked(packed: list[Path], bare: Path, tmp_path: Path) -> Path:
 
 
 def parameter_counts(ptx: str) -> dict[str, int]:
-    """How many parameters each kernel has."""
+    """The number of parameters of each kernel."""
     entries = re.findall(r"\.entry (\w+)\((.*?)\)", ptx, re.DOTALL)
     return {name: parameters.count(".param") for name, parameters in entries}
 

@@ -80,7 +80,7 @@ def stats(client: Client) -> dict[str, int]:
 
 
 def changes(client: Client, body: Callable[[], Any]) -> dict[str, int]:
-    """How the counters change, where they do."""
+    """The changes of the counters, where there are any."""
     before = stats(client)
     body()
     return {name: value - before[name] for name, value in stats(client).items() if value != before[name]}

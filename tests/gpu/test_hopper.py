@@ -83,7 +83,7 @@ def check(name: str, m: int, n: int, k: int, client: Any = None) -> None:
 
 
 def by_maps(driver: MockDriver) -> list[bool]:
-    """Of each product that was launched."""
+    """Flags of the launched GEMMs: true for each that loads by tensor maps."""
     found = [name.endswith("_by_maps") for name in driver.launches if name.startswith("product_")]
     driver.launches.clear()
     return found

@@ -78,7 +78,7 @@ second:
 
 
 def is_missing() -> str:
-    """Which tool is not here, and how it is installed; nothing when all are."""
+    """The tool that is not here, and how it is installed; empty when all are."""
     try:
         find_libdevice()
         find_nvdisasm()

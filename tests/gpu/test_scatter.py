@@ -49,7 +49,7 @@ def commands(executable: shlo_disc.Executable) -> list[str]:
 
 
 def guards(executable: shlo_disc.Executable) -> list[str]:
-    """What its kernels choose at run time."""
+    """The choices of its kernels at run time."""
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(executable.as_text("host"))
         return [f"{g.variant}/{g.otherwise}" for c in launches_in(module.operation) for g in c.guards]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Who touched what in the emulator, and whether that is a race."""
+"""The accesses of owners to addresses in the emulator, and the races among them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Lanes = np.ndarray
 
 @dataclass
 class Accesses:
-    """Who touched which address: pairs of address and owner, those that wrote apart, and those by atomic operations."""
+    """The accesses to addresses: pairs of address and owner, those that wrote apart, and those by atomic operations."""
 
     touched: list[np.ndarray] = field(default_factory=list)
     written: list[np.ndarray] = field(default_factory=list)
@@ -52,5 +52,5 @@ class Accesses:
 
 
 def _among(addresses: np.ndarray, accesses: list[np.ndarray]) -> np.ndarray:
-    """Which addresses are among those of accesses."""
+    """A mask of the addresses that are among those of accesses."""
     return np.isin(addresses, np.concatenate(accesses)[:, 0]) if accesses else np.zeros(len(addresses), bool)

@@ -181,7 +181,7 @@ def launches_of(c: Compilation) -> list[GpuLaunch]:
 
 
 class Machine(Protocol):
-    """What runs a kernel on flat arrays, which it changes in place."""
+    """A machine that runs a kernel on flat arrays, which it changes in place."""
 
     def launch(self, name: str, blocks: int, pointers: Sequence[np.ndarray], sizes: Sequence[int]) -> None: ...
 

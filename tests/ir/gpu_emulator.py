@@ -70,7 +70,7 @@ class View:
         return np.where(active, total, 0)
 
     def addresses(self, offsets: Lanes) -> Lanes:
-        """Where the elements are in memory, in bytes."""
+        """The addresses of the elements in memory, in bytes."""
         return self.data.__array_interface__["data"][0] + offsets * self.data.itemsize
 
 
@@ -90,11 +90,11 @@ class Emulator:
                     self.functions[name] = op
 
     def threads(self, name: str) -> int:
-        """Of a block of a kernel."""
+        """The number of threads in a block of a kernel."""
         return list(ir.DenseI32ArrayAttr(self.functions[name].attributes["known_block_size"]))[0]
 
     def shared_bytes(self, name: str) -> int:
-        """What a launch of a kernel has to ask for, beyond what it declares."""
+        """The bytes of shared memory that a launch of a kernel has to ask for, beyond what it declares."""
         return shared_bytes_of(self.functions[name])
 
     def launch(
@@ -355,7 +355,7 @@ DIRECTIONS = {"down": 1, "up": -1}
 
 
 def chosen(lanes: Lanes, new: Any, old: Any) -> Any:
-    """What some lanes have got, the others keep. A tensor is the same one to all, and sums are a whole warpgroup's."""
+    """Selects the new values of some lanes. A tensor is the same one to all, and sums are a whole warpgroup's."""
     return np.where(of_each(lanes, new), new, old) if isinstance(new, np.ndarray) else new
 
 

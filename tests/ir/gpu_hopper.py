@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the emulator does for sm_90a: barriers that count bytes, copies of boxes (TMA), products by a warpgroup (wgmma).
+"""Emulation of sm_90a: barriers that count bytes, copies of boxes (TMA), products by a warpgroup (wgmma).
 
 Warpgroups are parts that wait for each other (`gpu_roles`). Whatever is asynchronous happens as late as it may: a copy
 lands, in any order, when all warpgroups wait, and there are NaNs in its place until then; a product reads its matrices
@@ -48,7 +48,7 @@ class TensorMap:
 
     @property
     def bytes(self) -> int:
-        """Of a box."""
+        """The bytes of a box."""
         return self.data.itemsize * math.prod(self.box)
 
     def take(self, first: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -64,7 +64,7 @@ class TensorMap:
 
 
 def swizzled(address: np.ndarray) -> np.ndarray:
-    """Where a byte of a box is, in rows of 128 bytes."""
+    """The address of a byte of a box, in rows of 128 bytes."""
     return address ^ ((address >> 7 & 7) << 4)
 
 
@@ -121,7 +121,7 @@ class Matrix:
 
     @staticmethod
     def of(descriptor: int, size: int, depth_inside: bool, bytes_: int) -> Matrix:
-        """What a descriptor of 64 bits tells."""
+        """Decodes a descriptor of 64 bits."""
         start, across, down = ((descriptor >> low & 0x3FFF) << 4 for low in (0, 16, 32))
         assert descriptor >> 62 == 1, "another swizzle than that of the boxes"
         assert descriptor >> 49 & 7 == 0 and start >> 7 & 7 == 0, "a matrix begins amidst 1024 bytes"
@@ -146,7 +146,7 @@ class Product:
 
 @dataclass
 class State:
-    """What a warpgroup has begun."""
+    """The operations that a warpgroup has begun."""
 
     is_fenced: bool = False
     products: list[Product] = field(default_factory=list)
@@ -168,7 +168,7 @@ class SharedBytes:
 
 
 class Warpgroups(TensorCores):
-    """That part of a block."""
+    """The part of a block for warpgroups."""
 
     threads: int
     global_accesses: list[tuple[Lanes, bool]]
@@ -394,13 +394,13 @@ class Warpgroups(TensorCores):
 
 
 def shared_bytes_of(kernel: ir.OpView) -> int:
-    """What a launch of a kernel has to ask for, beyond what it declares."""
+    """The bytes of shared memory that a launch of a kernel has to ask for, beyond what it declares."""
     attributes = kernel.attributes
     return ir.IntegerAttr(attributes[BY_MAPS]["shared_bytes"]).value if BY_MAPS in attributes else 0
 
 
 def _one(values: Lanes, active: Lanes) -> int:
-    """What all active threads have."""
+    """The value that all active threads have."""
     found = np.unique(values[active])
     assert len(found) == 1, "threads disagree on what they do together"
     return int(found[0])

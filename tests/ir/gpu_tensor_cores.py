@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the emulator does for tensor cores: asynchronous copies, matrices of shared memory, products of fragments.
+"""Emulation of tensor cores: asynchronous copies, matrices of shared memory, products of fragments.
 
 A copy lands as late as it may, at the wait for its group; until then there is something else in its place, and its
 writes count from its beginning. Fragments are laid out as in NVIDIA's PTX manual for `ldmatrix`, `mma.m16n8k16`, and
@@ -23,7 +23,7 @@ Env = dict[ir.Value, Any]
 
 
 class TensorCores:
-    """That part of a block."""
+    """The part of a block for tensor cores."""
 
     threads: int
     since_barrier: Any

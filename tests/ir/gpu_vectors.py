@@ -15,7 +15,7 @@ Env = dict[ir.Value, Any]
 
 
 def of_each(threads: Lanes, like: Lanes) -> Lanes:
-    """What is one a thread, in every element of their vectors where `like` has those."""
+    """Broadcasts a value of each thread to every element of their vectors where `like` has those."""
     return threads.reshape(threads.shape + (1,) * (like.ndim - threads.ndim))
 
 

@@ -309,7 +309,7 @@ JAX = {
     ("name", "heads"), [*((name, 4) for name in JAX), *((name, 2) for name in ("causal", "mask", "lengths"))]
 )
 def test_attention_of_jax(name: str, dtype: str, heads: int) -> None:
-    """Of 4 heads, of which some may share keys."""
+    """Checks attention of 4 heads, of which some may share keys."""
     function, more = JAX[name]
     keys = (f"b, t, {heads}, 8", dtype)
     arguments = (("b, s, 4, 8", dtype), keys, keys, *((shape, kind or dtype) for shape, kind in more))
@@ -432,7 +432,7 @@ def test_a_causal_mask_may_be_one_of_several() -> None:
 
 
 def added(q: Any, k: Any, v: Any) -> Any:
-    """What is hidden is as large as a score makes it."""
+    """Hidden elements are as large as their scores make them."""
     s = scores(q, k)
     row, column = (jax.lax.broadcasted_iota(jnp.int32, s.shape, axis) for axis in (1, 2))
     return mixed(jax.nn.softmax(s + jnp.where(column <= row, 0.0, -1e9)), v)

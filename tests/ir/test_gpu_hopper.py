@@ -34,7 +34,7 @@ emulated = functools.cache(functools.partial(products.emulator_of, build=build_h
 
 
 def map_of(array: np.ndarray, depth_last: bool, form_axes: str) -> TensorMap:
-    """Of matrices [batch..., rows, k] or [batch..., k, columns], which lie as `form_axes` says."""
+    """The map of matrices [batch..., rows, k] or [batch..., k, columns], which lie as `form_axes` says."""
     inner = -1 if (form_axes[-1] == "k") == depth_last else -2
     order = [inner, -3 - inner, *range(array.ndim - 3, -1, -1)]
     strides = tuple(array.strides[axis] // array.itemsize for axis in order)

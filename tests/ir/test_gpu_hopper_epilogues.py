@@ -35,7 +35,7 @@ def wide(x: Any, w: Any) -> Any:
 
 
 def tanh_of_rows(x: Any, w: Any, b: Any) -> Any:
-    """What follows depends on the row and on the column."""
+    """The epilogue depends on the row and on the column."""
     y = wide(x, w) + b[:, None]
     return jnp.tanh(y) * jax.lax.broadcasted_iota(jnp.int32, y.shape, 1).astype(jnp.float32)
 

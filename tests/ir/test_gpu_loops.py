@@ -209,7 +209,7 @@ def test_results_at_any_address_and_in_place(count: int, in_place: bool) -> None
 
 @pytest.fixture
 def lanes(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """How many elements the emulator has read and written, by the op that did."""
+    """Counts the elements that the emulator has read and written, by the op that did."""
     found: dict[str, int] = {}
 
     def counted(name: str, owner: type) -> None:
@@ -436,7 +436,7 @@ def test_more_elements_than_32_bits_count(b: int, s: int) -> None:
 
 
 def test_32_bits_would_be_too_few() -> None:
-    """What the guard keeps apart: with another limit in its place, numbers are wrong."""
+    """The guard keeps cases apart: with another limit in its place, numbers are wrong."""
     c = lowered("along_rows")
     text = str(c.snapshots["host"]).replace("arith.constant 2147483648 : index", "arith.constant 99999999999 : index")
     assert last_block(text, c, 2045, (1 << 20) + 4)

@@ -105,7 +105,7 @@ def test_arguments_that_are_not_aligned(length: int) -> None:
 
 
 class Counted:
-    """How often each element of an array was read, and by how many accesses, while a kernel ran."""
+    """Counts of the reads of each element of an array, and of the accesses that made them, while a kernel ran."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, array: np.ndarray):
         self.reads: Counter[int] = Counter()

@@ -84,7 +84,7 @@ func.func @main(%x: tensor<?x3x4xf32>, %w: tensor<4x8xf32>, %u: tensor<8x8xf32>,
 
 
 def opt(tmp_path: Path, program: Path, stage: str) -> str:
-    """What `opt --stage` writes."""
+    """The output of `opt --stage`."""
     output = tmp_path / "out.mlir"
     assert main(["opt", str(program), "--stage", stage, "-o", str(output)]) == 0
     return output.read_text()

@@ -26,7 +26,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def opt(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
-    """What `opt` writes to standard output and standard error."""
+    """The text that `opt` writes to standard output and standard error."""
     assert main(["opt", *arguments]) == 0, capsys.readouterr().err
     done = capsys.readouterr()
     return done.out, done.err

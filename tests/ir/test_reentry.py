@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a stage prints goes on to the same machine code, and the same header of the artifact."""
+"""The printed output of a stage goes on to the same machine code, and the same header of the artifact."""
 
 from __future__ import annotations
 

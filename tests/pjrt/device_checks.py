@@ -36,7 +36,7 @@ def check(function: Callable[[Devices], None]) -> Callable[[Devices], None]:
 
 @check
 def devices_that_part(devices: Devices) -> None:
-    """Who waits in vain is told so, and the devices go on with the next program."""
+    """A device that waits in vain gets an error, and the devices go on with the next program."""
 
     def branch(a: Any) -> Any:
         return lax.cond(lax.axis_index("i") == 0, lambda: lax.psum(a, "i"), lambda: a * 2)

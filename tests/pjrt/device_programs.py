@@ -288,7 +288,7 @@ def constrained(devices: Devices) -> Any:
 
 @case
 def layouts_left_open(devices: Devices) -> Any:
-    """What an annotation leaves open stays as it is."""
+    """Layouts that an annotation leaves open stay as they are."""
     mesh = grid(devices)
     a = laid(mesh, ramp(8, 4), "x", "y")
     twice = shard_map(lambda a: a * 2, mesh=mesh, in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `jax.jit` does on the platform of GPUs, over the mock driver, beside XLA's CPU.
+"""Checks of `jax.jit` on the platform of GPUs, over the mock driver, beside XLA's CPU.
 
 Run as a program with JAX_PLATFORMS=shlo_disc_cuda,cpu: one line of JSON, with the error of
 each check, or null.

@@ -21,7 +21,7 @@ from shlo_disc.runtime.native_module import plugin_programs
 
 
 def resident_bytes() -> int:
-    """What the process has in memory, free pages of the C library given back before."""
+    """The bytes of memory that the process has, after the C library has released free pages."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

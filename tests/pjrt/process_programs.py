@@ -139,7 +139,7 @@ def processes_that_part() -> None:
 
 @check
 def a_process_ends() -> None:
-    """Who waits for it is told so."""
+    """A process that waits for one that has ended gets an error."""
     assert (np.asarray(sums()) == np.asarray(sums())).all()
     if jax.process_index() == 0:
         refused(sums, "has ended")

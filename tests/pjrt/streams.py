@@ -18,7 +18,7 @@ VERSION = "1.17.0"  # of StableHLO
 
 
 def artifact(function: Callable[..., Any], args: Sequence[Any]) -> bytes:
-    """What JAX hands to a plugin for these arguments (arrays, or anything with a shape and a dtype)."""
+    """The program that JAX hands to a plugin for these arguments (arrays, or anything with a shape and a dtype)."""
     specs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype), tuple(args))
     module = jax.jit(function, keep_unused=True).lower(*specs).compiler_ir("stablehlo")
     return bytes(serialize_portable_artifact(module, VERSION))

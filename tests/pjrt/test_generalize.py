@@ -109,7 +109,7 @@ def test_one_symbolic_program(name: str) -> None:
 
 
 def test_the_first_two_shapes_come_back() -> None:
-    """What was compiled as it is stays; the second shape has become an instance."""
+    """The first program stays as it was compiled; the second shape has become an instance."""
     stream = Stream(jax.nn.softmax)
     how = [stream.check(draw(b, 5)) for b in (3, 4, 3, 4)]
     assert how == ["compiled", "compiled_symbolic", "known", "instance"]

@@ -177,7 +177,7 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[tuple[Any, ...]]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_right(name: str) -> None:
-    """Whatever is guessed from the first shapes, the results are XLA's, and again when all shapes come back."""
+    """The results are XLA's for any guess from the first shapes, and again when all shapes come back."""
     function, calls = CASES[name]
     stream = Stream(function)
     for args in [*calls, *calls]:
@@ -186,7 +186,7 @@ def test_results_are_right(name: str) -> None:
 
 
 def test_a_wrong_guess_is_compiled_anew() -> None:
-    """Of 9 and 10 a fixed length is guessed, 13 shows that it is a multiple."""
+    """A fixed length is guessed from 9 and 10, 13 shows that it is a multiple."""
     stream = Stream(lambda x: jnp.cumsum(jnp.pad(x, (0, -x.shape[0] % 4))))
     how = [stream.check(draw(n)) for n in (9, 10, 11, 13, 17, 8)]
     assert how == ["compiled", "compiled_symbolic", "instance", "compiled_symbolic", "instance", "instance"]

@@ -18,7 +18,7 @@ Function = Callable[[Any], Any]
 
 
 def gradient(function: Function) -> Function:
-    """Of the sum of squares."""
+    """The gradient of the sum of squares."""
     return jax.grad(lambda x: (function(x) ** 2).sum())
 
 

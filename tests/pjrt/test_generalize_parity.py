@@ -31,7 +31,7 @@ def convolution(padding: Any, stride: int = 2, window: int = 3, dilation: int = 
 
 
 def gradients(function: Callable[..., Any], *more: Any) -> Callable[..., Any]:
-    """Of the sum of squares, by all arguments."""
+    """The gradients of the sum of squares, by all arguments."""
     count = tuple(range(1 + len(more)))
     return lambda x: jax.grad(lambda *args: (function(*args) ** 2).sum(), count)(x, *more)
 

@@ -35,7 +35,7 @@ def test_a_process_ends_while_jax_lets_go_of_a_program() -> None:
 
 
 def test_the_platform_is_not_the_default() -> None:
-    """Who installs the package and asks for nothing keeps the default device, without a warning."""
+    """An installation without further settings keeps the default device, without a warning."""
     source = "import jax; print(jax.devices()[0].platform, jax.devices('shlo_disc')[0].platform)"
     done = run_python("-W", "error", "-c", source, JAX_PLATFORMS="")
     assert done.stdout.split() == ["cpu", "shlo_disc"], done.stderr

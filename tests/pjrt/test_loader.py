@@ -159,7 +159,7 @@ def test_serialized_executables_of_the_compiling_plugin(client: Any, compiling: 
 
 
 def test_what_the_plugin_adds_to_a_header_is_checked(client: Any, compiling: Any) -> None:
-    """Whatever it says: refused, as the program or at the call, or right."""
+    """Any change to it is refused, with the program or at the call, or the results are right."""
     for n in (3, 5, 8):
         x = numbers(n)
         blob = compiling.compile(artifact(scaled, [x])).serialize()

@@ -47,7 +47,7 @@ def free_port() -> int:
 
 
 def launch(folder: Path, processes: int, devices: int, *names: str) -> list[dict[str, str]]:
-    """What each process says of the programs."""
+    """The outcomes of the programs that each process reports."""
     mpiexec = shutil.which("mpiexec", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
     if mpiexec is None or importlib.util.find_spec("mpi4py") is None:
         pytest.skip("the extra 'mpi' is not installed")

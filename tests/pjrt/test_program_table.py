@@ -48,7 +48,7 @@ class Compiler:
 
 
 def ask(table: ProgramTable, compiler: Compiler, size: int, **more: Any) -> tuple[Any, str]:
-    """What serves the program of a size, and how."""
+    """The executable that serves the program of a size, and the way it was obtained."""
     executable, _, how = table.compile(program(size, **more), b"", compiler.compile, compiler.generalize)
     return executable, how
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_read_is_compiled() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """What was used longest ago goes."""
+    """The least recently used program is dropped."""
     compiler = Compiler()
     table = ProgramTable(1 << 30)
     ask(table, compiler, 3, function=jnp.sin)

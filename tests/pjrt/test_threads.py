@@ -59,7 +59,7 @@ def artifact(text: str) -> bytes:
 
 
 class Work:
-    """What threads do with one client. Each method may run in all of them at once."""
+    """The operations that threads run on one client. Each method may run in all of them at once."""
 
     def __init__(self, client: Any, devices: Sequence[Any]):
         self.client = client

@@ -27,7 +27,7 @@ _FINE = ("agrees", "not exported", "refused", random_views.PYTORCHS)
 
 
 def difference(found: Any, single: Any, exact: Any) -> str:
-    """What is wrong with results, "" where nothing is."""
+    """Describes the error in results, "" where there is none."""
     for number, (mine, other, wanted) in enumerate(zip(found, single, exact, strict=True)):
         if mine.shape != other.shape or mine.dtype != other.dtype:
             return f"result {number} is {mine.dtype}{list(mine.shape)}, not {other.dtype}{list(other.shape)}"

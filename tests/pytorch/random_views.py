@@ -113,7 +113,7 @@ def arguments(n: int, m: int) -> tuple[Any, ...]:
 
 
 def _layout(values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """What is asked of results beside their numbers; strides of axes of size 1 tell nothing."""
+    """The layout that is compared beside the numbers of results; strides of axes of size 1 tell nothing."""
     strides = [[s for size, s in zip(v.shape, v.stride(), strict=True) if size > 1] for v in values]
     return [(v.shape, s, v.storage_offset()) for v, s in zip(values, strides, strict=True) if v.numel()]
 
@@ -140,7 +140,7 @@ def _doubled(values: Sequence[Any]) -> list[Any]:
 
 
 def difference(function: RandomViews, run: Any, n: int, m: int) -> str:
-    """What is wrong at a size, "" where nothing is."""
+    """Describes the error at a size, "" where there is none."""
     ours, theirs, exact = arguments(n, m), arguments(n, m), _doubled(arguments(n, m))
     wanted, found, doubles = function(*theirs), run(*ours), function(*exact)
     if _layout(found) != _layout(wanted):
@@ -171,7 +171,7 @@ def _gradients(function: Any, given: Sequence[Any]) -> list[Any]:
 
 
 def gradients_differ(function: RandomViews, run: Any, n: int, m: int) -> str:
-    """What is wrong with gradients at a size, "" where nothing is."""
+    """Describes the error in gradients at a size, "" where there is none."""
     given = arguments(n, m)
     found, wanted, doubles = _gradients(run, given), _gradients(function, given), _gradients(function, _doubled(given))
     for number, (mine, other, exact) in enumerate(zip(found, wanted, doubles, strict=True)):
@@ -202,7 +202,7 @@ def _first_difference(seed: int, function: RandomViews, check: Any, by: Any) -> 
 
 
 def _outcome(check: Any, function: RandomViews, run: Any, n: int, m: int) -> str:
-    """What is wrong at a size; nothing where eager PyTorch itself refuses it."""
+    """Describes the error at a size; nothing where eager PyTorch itself refuses it."""
     try:
         function(*arguments(n, m))
     except (RuntimeError, IndexError):

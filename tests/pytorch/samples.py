@@ -51,7 +51,7 @@ class _Sample(torch.nn.Module):
 
 
 def _function(op: Any) -> Any:
-    """What an op returns that can be compared. Where it may find any of equal elements, that is what stands there."""
+    """A function of an op's comparable results: for the place of any of equal elements, the element there."""
     if op.name not in ("argsort", "sort", "topk"):
         return op.op
 

@@ -216,9 +216,9 @@ def test_the_arena_and_the_kernels_of_other_sizes(browser: Any, reports: dict[st
     rows = kernels.locator("tbody tr")
     playwright.expect(rows).to_have_count(14)
     kernels.get_by_role("button", name="MFLOP").click()
-    flops = [float(text) for text in kernels.locator("tbody td:nth-child(8)").all_inner_texts()]
+    flops = [float(text) for text in kernels.locator("tbody td:nth-child(9)").all_inner_texts()]
     assert flops == sorted(flops, reverse=True)
-    playwright.expect(kernels.locator("th").nth(7)).to_have_attribute("aria-sort", "descending")
+    playwright.expect(kernels.locator("th").nth(8)).to_have_attribute("aria-sort", "descending")
     opened.picture("kernels")
     kernels.get_by_role("button", name="attention_0").click()
     playwright.expect(opened.page.locator("#panel-graph .detail h3")).to_contain_text("attention_0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where boxes of graphs stand."""
+"""Positions of boxes in graphs."""
 
 from __future__ import annotations
 

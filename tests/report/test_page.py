@@ -212,7 +212,7 @@ def test_decisions_have_places_and_proofs() -> None:
 
 
 def test_a_report_changes_no_later_compile() -> None:
-    """What the patterns did is noted only while a report asks."""
+    """Outcomes of patterns are recorded only for a report."""
     from shlo_disc.transforms.decisions import _current
 
     before = sum(OUTCOMES.values())

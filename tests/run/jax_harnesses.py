@@ -48,7 +48,7 @@ tolerance: here it is 20 times that."""
 
 
 class Outcome(NamedTuple):
-    """What became of one harness."""
+    """The outcome of one harness."""
 
     name: str
     status: str
@@ -114,7 +114,7 @@ def _raised_by_jax(error: Exception) -> bool:
 
 
 def unique_results(harness: Any) -> int:
-    """How many of the first results are determined; of the others shapes and dtypes are compared.
+    """The number of the first results that are determined; of the others shapes and dtypes are compared.
 
     Equal keys may come in any order, with what goes with them, where nobody asks for a stable sort.
     """
@@ -128,7 +128,7 @@ def unique_results(harness: Any) -> int:
 
 
 def difference(got: Any, want: Any, group: str, unique: int = sys.maxsize) -> str:
-    """Where two pytrees differ by more than JAX's default tolerance for their dtypes; "" nowhere."""
+    """Describes where two pytrees differ by more than JAX's default tolerance for their dtypes; "" nowhere."""
     public = importlib.import_module("jax._src.public_test_util")
     if jax.tree.structure(got) != jax.tree.structure(want):
         return f"the results are {jax.tree.structure(got)}, not {jax.tree.structure(want)}"
@@ -178,7 +178,7 @@ class _Process:
         theirs.close()
 
     def result(self, name: str) -> Outcome:
-        """What was sent, or what ended the process."""
+        """The outcome that was sent, or the status that ended the process."""
         try:
             return self.pipe.recv()
         except EOFError:

@@ -89,7 +89,7 @@ def assert_same(got: Any, want: Any, ulps: float = 0.0, scale: Any = None, floor
 
 
 def different(got: np.ndarray, want: np.ndarray, ulps: float, scale: np.ndarray) -> np.ndarray:
-    """Which elements differ by more than the tolerance; NaN equals NaN, zeros differ in sign only if `ulps` is 0.
+    """The elements that differ by more than the tolerance; NaN equals NaN, zeros differ in sign only if `ulps` is 0.
 
     Parts of complex numbers are measured against the number's magnitude.
     """

@@ -342,7 +342,7 @@ def test_identical_layers_share_kernels() -> None:
 
 @pytest.mark.slow
 def test_shifts_share_a_kernel() -> None:
-    """Of the pieces that are put together a kernel takes the sizes as arguments, whatever bounds they have."""
+    """A kernel takes the sizes of the pieces that are put together as arguments, whatever bounds they have."""
 
     def shifted(count: int) -> Callable[[jax.Array], jax.Array]:
         def function(x: jax.Array) -> jax.Array:
@@ -470,3 +470,28 @@ def test_a_compile_depends_on_nothing_but_the_program() -> None:
         outputs.add(done.stdout)
     assert len(outputs) == 1
     assert all(len(digest) == 64 for digest in outputs.pop().split())
+
+
+@jax.tree_util.register_pytree_node_class
+class Weights:
+    """A pytree of a class that no other process knows."""
+
+    def __init__(self, w: Any):
+        self.w = w
+
+    def tree_flatten(self) -> tuple[tuple[Any], None]:
+        return (self.w,), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: tuple[Any]) -> Weights:
+        return cls(*children)
+
+
+def test_pytrees_of_own_classes_are_given_when_loading(tmp_path: Path) -> None:
+    path = tmp_path / "program.disc"
+    shlo_disc.compile(lambda p: Weights(p.w + 1), args=(Weights(("b", "float32")),)).save(path)
+    with pytest.raises(shlo_disc.ArtifactError, match="in_tree= and out_tree="):
+        shlo_disc.load(path, trust=True)
+    trees = jax.tree.structure(((Weights(0),), {})), jax.tree.structure(Weights(0))
+    loaded = shlo_disc.load(path, trust=True, in_tree=trees[0], out_tree=trees[1])
+    np.testing.assert_array_equal(loaded(Weights(np.ones(3, np.float32))).w, np.full(3, 2, np.float32))

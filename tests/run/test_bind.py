@@ -140,7 +140,7 @@ def test_donated_arrays_are_deleted(executable: shlo_disc.Executable) -> None:
 
 
 def test_shared_arrays_are_read_where_they_lie(executable: shlo_disc.Executable) -> None:
-    """What no product reads is not copied, strided arrays aside, and follows the array; packed forms do not."""
+    """Arrays that no GEMM reads are not copied unless strided, and later writes show; prepacked weights stay."""
     params = params_of(14)
     before = executable.memory_stats["constant_bytes"]
     bound = executable.bind(params, copy=False)

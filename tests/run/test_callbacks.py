@@ -37,7 +37,7 @@ def pure(x: Any) -> Any:
 
 
 class Seen:
-    """What the callbacks of a function with effects were given, in their order."""
+    """The arguments of the callbacks of a function with effects, in their order."""
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
@@ -183,7 +183,7 @@ def test_a_callback_beside_something_that_is_refused() -> None:
 
 
 class Model:
-    """What a callback belongs to."""
+    """The object that a callback belongs to."""
 
     def offset(self, x: Any) -> Any:
         return x + 5

@@ -75,7 +75,7 @@ def test_a_checkpoint_of_every_layer_needs_less_memory(layer: Layer) -> None:
 
 
 def test_a_layer_more_costs_its_input_and_no_more() -> None:
-    """What a checkpoint keeps of a layer of the forward pass is what it starts from."""
+    """A checkpoint keeps of a layer of the forward pass only the layer's input."""
     few, many = (peak(gradients(jax.checkpoint(perceptron), n), specs_of(16, n), b=4096) for n in (3, 7))
     assert many - few <= 4 * (4 * 4096 * 16 + 4 * 2 * 16 * 64)
 

@@ -120,7 +120,7 @@ def test_constants_that_differ_are_kept_for_each() -> None:
 
 
 def verdicts(data: bytes) -> tuple[str, str]:
-    """What Python and C say of bytes."""
+    """The verdicts of Python and C on bytes."""
     found = []
     for load in (lambda: Client(threads=1).load(data, trust=True), lambda: c_api.Program(data, threads=1)):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What programs look like in an interpreter and in a notebook."""
+"""The display of programs in an interpreter and in a notebook."""
 
 from __future__ import annotations
 

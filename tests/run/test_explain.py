@@ -174,3 +174,15 @@ def test_what_no_symbol_decides_is_no_missing_fact() -> None:
     conditions = (Relation.eq(8, 0), Relation.eq(Expr.symbol("s") % 8, 0))
     large = Guard("all threads", "one thread", (Relation.gt(Expr.symbol("s"), 9),), of_size=True)
     assert missing_facts((Guard("whole vectors", "a masked last vector", conditions), large)) == ("mod(s, 8) == 0",)
+
+
+def test_all_trips_of_a_loop_count() -> None:
+    def steps(w: jax.Array, x: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, 50, lambda _, h: jnp.sort(jnp.tanh(w @ h)), x)
+
+    found = compile_function(steps, [("n, n", "float32"), ("n", "float32")]).explain(n=16)
+    number, (product,) = next((i, [k]) for i, k in enumerate(found.kernels) if k.kind == "dot")
+    assert product.runs == 50 and product.seconds is not None and found.seconds >= 50 * product.seconds
+    assert product.flops is not None
+    row = str(found).splitlines()[3 + number].split()
+    assert "50" in row and f"{50 * product.flops / 1e6:.3f}" in row

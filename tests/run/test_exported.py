@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `jax.export` makes: for several platforms, with donated arguments, serialized."""
+"""Programs made by `jax.export`: for several platforms, with donated arguments, serialized."""
 
 from __future__ import annotations
 

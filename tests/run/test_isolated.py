@@ -195,7 +195,7 @@ def test_many_threads_and_an_end_between_two_compiles() -> None:
 
 
 def test_programs_pass_as_data() -> None:
-    """What is read is what was sent; nothing is made of it but data."""
+    """The program that is read is the one that was sent; nothing is made of it but data."""
     read = importlib.import_module("shlo_disc.importer.program").read(layer, ARGUMENTS)
     said, data = program_message(read, "cpu")
     again = read_program_message(json.loads(json.dumps(said)), data)

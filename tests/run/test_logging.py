@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the logger `shlo_disc` is told: a line for each compile, and with DEBUG one for each pass."""
+"""Messages of the logger `shlo_disc`: a line for each compile, and with DEBUG one for each pass."""
 
 from __future__ import annotations
 

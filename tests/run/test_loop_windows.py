@@ -142,7 +142,7 @@ PLACES: dict[str, Place] = {
 
 @pytest.mark.parametrize("name", PLACES)
 def test_windows_at_other_places(name: str) -> None:
-    """What is not written is what the stack started from."""
+    """Elements that are not written keep the initial values of the stack."""
 
     def run(x: jax.Array, places: jax.Array) -> Any:
         n = x.shape[0]

@@ -110,7 +110,7 @@ def test_refusals_beside_allocations_of_other_threads(negative: Artifact) -> Non
 
 
 def test_a_limit_holds_for_allocations_at_once() -> None:
-    """What others are being given counts, too."""
+    """Allocations in progress on other threads count towards the limit."""
     limit = 8 * MEGABYTE
     client, peaks = Client(threads=1, memory_limit=limit, cache_limit=0), []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What convolutions take along: the zeros around their input, and the loop or row reduction behind them.
+"""Fusion with convolutions: the zeros around their input, and the loop or row reduction behind them.
 
 Windows of 3 x 3 go by Winograd's algorithm at some sizes and are whole at others; windows with strides are gathered.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a program may return: arguments, constants, one value twice, views, nothing; and programs without arguments."""
+"""Results of programs: arguments, constants, one value twice, views, nothing; programs without arguments."""
 
 from __future__ import annotations
 

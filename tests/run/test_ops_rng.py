@@ -70,7 +70,7 @@ SIZES: list[Sizes] = [{"m": m, "n": n} for m, n in [(1, 1), (1, 2), (3, 3), (3, 
 @pytest.mark.parametrize("algorithm", (lax.RandomAlgorithm.RNG_THREE_FRY, lax.RandomAlgorithm.RNG_DEFAULT))
 @pytest.mark.parametrize("dtype", ("uint32", "uint64"))
 def test_symbolic_shapes(algorithm: lax.RandomAlgorithm, dtype: str) -> None:
-    """Which axis ThreeFry splits depends on which sizes are even, and on the largest."""
+    """The axis that ThreeFry splits depends on which sizes are even, and on the largest."""
 
     def function(x: jax.Array, state: jax.Array) -> tuple[jax.Array, ...]:
         generate = lambda shape: lax.rng_bit_generator(state, shape, dtype=dtype, algorithm=algorithm)  # noqa: E731

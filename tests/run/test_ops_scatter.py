@@ -63,7 +63,7 @@ def test_batches() -> None:
 
 
 def gradients_of_gathers(x: jax.Array, i: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
-    """Of rows, and of elements."""
+    """Gradients of gathers of rows, and of elements."""
     rows = jax.grad(lambda t: (t[i] * y[:, None]).sum())(x)
     elements = jax.grad(lambda t: (jnp.take_along_axis(t, i[None] % t.shape[1], axis=1) * y).sum())(x)
     return rows, elements

@@ -63,7 +63,7 @@ def test_axes() -> None:
 
 
 def sorted_and_more(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
-    """What is computed before a sort goes into its kernel, what comes after reads its result."""
+    """Values computed before a sort go into its kernel, those computed after it read its result."""
     ordered = jnp.sort(jnp.abs(x) + y)
     return ordered * 2 - ordered[:, ::-1], jnp.sort(jnp.concatenate([x, x[:, ::2]], axis=1)), ordered.sum(0)
 

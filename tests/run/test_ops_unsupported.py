@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has no lowering is refused by name before anything is compiled, never by a crash."""
+"""Ops without a lowering are refused by name before anything is compiled, never by a crash."""
 
 from __future__ import annotations
 

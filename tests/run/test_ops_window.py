@@ -209,7 +209,7 @@ def test_cumulative_sums_of_half_floats_are_rounded_once(dtype: str) -> None:
 
 
 def test_cumulative_ops_among_others() -> None:
-    """What is computed for a cumulative op is computed in its kernel; NaN spreads from where it stands."""
+    """The operand of a cumulative op is computed in its kernel; NaN spreads from where it stands."""
 
     def function(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
         z = jnp.cumsum(jnp.round(x * 4) + y, axis=1)

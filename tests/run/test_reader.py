@@ -73,7 +73,7 @@ def test_calls_that_open_to_too_much() -> None:
 
 @pytest.mark.slow
 def test_memory_has_a_limit() -> None:
-    """What would allow more is said."""
+    """The error names the settings that allow more memory."""
     text = ALIASES + "func.func @main(%a: !t60) -> !t60 {\n  return %a : !t60\n}\n"
     limits = Limits(60, 64 << 20)
     with pytest.raises(

@@ -204,7 +204,7 @@ def parsed(ops: str) -> Any:
 
 @pytest.mark.slow
 def test_the_end_of_the_process() -> None:
-    """Of three processes at least."""
+    """Runs at least three processes."""
 
     def sorted_exponentials(x: Any) -> Any:
         return jnp.sort(jnp.exp(x) * 2), x + 1

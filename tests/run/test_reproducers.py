@@ -58,7 +58,7 @@ def plant(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failure_of(program: Any, options: shlo_disc.Options = STRICT) -> tuple[str, list[str], Path]:
-    """What is said, the words of the command, and the directory of the files."""
+    """The message of the error, the words of the command, and the directory of the files."""
     with pytest.raises(shlo_disc.CompilerError) as caught:
         shlo_disc.compile(program, options=options)
     said, line = caught.value.message.rsplit("\nTo see it again: ", 1)

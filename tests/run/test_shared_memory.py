@@ -191,7 +191,7 @@ BOUND: dict[str, Callable[[np.ndarray], Any]] = {
 
 @pytest.mark.parametrize("kind", BOUND)
 def test_what_is_bound_is_what_the_array_was(kind: str) -> None:
-    """Of the product's weights the packed form is kept; the bias, read by no product, is copied."""
+    """The prepacked form of the GEMM's weights is kept; the bias, read by no GEMM, is copied."""
     program = shlo_disc.compile(
         lambda w, b, x: x @ w + b, args=(("64, 96", "float32"), ("96", "float32"), ("b, 64", "float32"))
     )

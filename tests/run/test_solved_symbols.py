@@ -103,7 +103,7 @@ TEXT = """module { func.func @main(%x: tensor<?xf32, [@"A"]>, %y: tensor<?xf32, 
 
 
 def test_a_sum_and_a_difference() -> None:
-    """What `jax.export` does not solve: both sizes together give both symbols."""
+    """A case that `jax.export` does not solve: both sizes together give both symbols."""
     run = shlo_disc.compile(TEXT.replace('"A"', '"a + b"').replace('"B"', '"a - b"'))
     for a, b in ((5, 2), (9, 9), (40, 1)):
         x, y = random_array((a + b,), "float32"), random_array((a - b,), "float32", 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Who is measured on a GPU: the face of a contestant, and all of them by name."""
+"""The contestants that are measured on a GPU: the interface of one, and all of them by name."""
 
 from __future__ import annotations
 

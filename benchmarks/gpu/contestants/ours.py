@@ -30,7 +30,7 @@ class Ours(Contestant):
         return device.gpu
 
     def facts(self) -> dict[str, Any]:
-        """What the GPU has."""
+        """The facts about the GPU."""
         return dict(self.gpu.facts)
 
     def executable(self, name: str) -> LoadedExecutable:
@@ -62,7 +62,7 @@ class Ours(Contestant):
 
     @contextmanager
     def copy(self, size: int) -> Iterator[Callable[[], None]]:
-        """What copies `size` bytes from one place on the GPU to another, as fast as the GPU can."""
+        """Makes a function that copies `size` bytes from one place on the GPU to another, as fast as the GPU can."""
         gpu, blocks = self.gpu, []
         try:
             for _ in range(2):

@@ -88,28 +88,28 @@ def _row_options(width: int) -> dict[str, int]:
 
 
 def softmax(x: torch.Tensor) -> torch.Tensor:
-    """Of x [n, d], along rows."""
+    """Computes the softmax of x [n, d] along rows."""
     y = torch.empty_like(x)
     _softmax[(x.shape[0],)](x, y, x.shape[1], **_row_options(x.shape[1]))
     return y
 
 
 def layernorm(x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Of x [n, d], along rows."""
+    """Normalises x [n, d] along rows."""
     y = torch.empty_like(x)
     _layernorm[(x.shape[0],)](x, scale, bias, y, x.shape[1], EPSILON, **_row_options(x.shape[1]))
     return y
 
 
 def gelu_bias(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Of x [n, d] and bias [d], by the tanh approximation."""
+    """Computes GELU of x [n, d] plus bias [d], by the tanh approximation."""
     y, count = torch.empty_like(x), x.numel()
     _gelu_bias[(triton.cdiv(count, ELEMENTS_A_BLOCK),)](x, bias, y, count, x.shape[1], BLOCK=ELEMENTS_A_BLOCK)
     return y
 
 
 def rmsnorm_rope(x: torch.Tensor, scale: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Of x [n, d]; cos and sin are [n, d / 2]."""
+    """Applies RMSNorm and RoPE to x [n, d]; cos and sin are [n, d / 2]."""
     y, half = torch.empty_like(x), x.shape[1] // 2
     _rmsnorm_rope[(x.shape[0],)](x, scale, cos, sin, y, half, EPSILON, **_row_options(half))
     return y
@@ -123,7 +123,7 @@ def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 
 def row_sums(x: torch.Tensor) -> torch.Tensor:
-    """Of x [n, d]."""
+    """Sums the rows of x [n, d]."""
     y = torch.empty(x.shape[:1], dtype=x.dtype, device=x.device)
     _row_sums[(x.shape[0],)](x, y, x.shape[1], **_row_options(x.shape[1]))
     return y

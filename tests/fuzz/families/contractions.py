@@ -58,7 +58,7 @@ def neutral(op: str, dtype: str) -> str:
 
 
 def reduce(b: Builder) -> bool:
-    """Of one operand over any axes. Not of NaN, which XLA passes over in some reductions and not in others."""
+    """Reduces one operand over any axes, but no NaN, which XLA passes over in some reductions and not in others."""
     x = b.pick(lambda v: not v.range.wild, (*FLOATS, *FLOATS, *INTEGERS, "i1"), least_rank=1)
     ops = ["add", "maximum", "minimum", "multiply"]
     ops = [*ops, "and", "or", "xor"] if not is_float(x.dtype) else ops

@@ -101,7 +101,7 @@ def convert(b: Builder) -> bool:
 
 
 def fft(b: Builder) -> bool:
-    """Of the last dimension, forwards or backwards, from real numbers or complex ones."""
+    """Transforms the last dimension, forwards or backwards, from real numbers or complex ones."""
     length = b.rng.choice((1, 2, 3, 4, 5, 8, 15, 16, 17, 30))
     dims = (*b.dims(b.rng.randint(0, 2)), Expr.const(length))
     kind, real = b.rng.choice(("FFT", "IFFT", "RFFT")), b.rng.choice(("f32", "f32", "f64"))

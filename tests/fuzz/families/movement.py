@@ -110,14 +110,14 @@ def transpose(b: Builder) -> bool:
 
 
 def reverse(b: Builder) -> bool:
-    """Of any dimensions."""
+    """Reverses any dimensions."""
     x = b.pick(least_rank=1)
     axes = sorted(b.rng.sample(range(x.rank), b.rng.randint(1, x.rank)))
     return b.add("reverse", [x], x.dtype, x.dims, x.range, f"dimensions = {array(axes)}")
 
 
 def concatenate(b: Builder) -> bool:
-    """Of two or three values, one of them twice at times."""
+    """Concatenates two or three values, one of them twice at times."""
     x = b.pick(least_rank=1)
     axis = b.rng.randrange(x.rank)
     parts, range_ = [x], x.range
@@ -313,7 +313,7 @@ def get_dimension_size(b: Builder) -> bool:
 
 
 def optimization_barrier(b: Builder) -> bool:
-    """Of one or two values."""
+    """Adds a barrier for one or two values."""
     values = [b.pick() for _ in range(b.rng.randint(1, 2))]
     results = [Value(v.dtype, v.dims, v.range) for v in values]
     return b.add_results("optimization_barrier", values, results, generic("optimization_barrier", values, results))

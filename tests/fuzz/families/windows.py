@@ -31,7 +31,7 @@ class Window:
         return (self.size - 1) * self.dilation + 1
 
     def result(self, dim: Expr) -> Expr:
-        """How many windows fit."""
+        """The number of windows that fit."""
         dilated = dim if self.base_dilation == 1 else Expr.maximum((dim - 1) * self.base_dilation + 1, 0)
         return (dilated + self.low + self.high - self.spread) // self.stride + 1
 

@@ -16,7 +16,7 @@ SLACK = 4.0
 
 @dataclass(frozen=True)
 class Difference:
-    """Of a result: `kind` is "nan" where NaN stands for a number, else "mismatch" or "type"."""
+    """A difference in a result: `kind` is "nan" where NaN stands for a number, else "mismatch" or "type"."""
 
     kind: str
     text: str

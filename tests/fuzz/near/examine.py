@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass
 class Report:
-    """What became of a case."""
+    """The outcome of a case."""
 
     finding: Finding | None = None
     calls: int = 0
@@ -108,7 +108,7 @@ class _Found(Exception):
 
 
 class _Examination:
-    """That of one case."""
+    """The examination of one case."""
 
     def __init__(self, case: Case, say: Say, quick: bool, xla: bool, plain: bool):
         self.case = case

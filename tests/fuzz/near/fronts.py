@@ -39,11 +39,11 @@ class Front:
         raise NotImplementedError
 
     def decisions(self) -> dict[str, int]:
-        """How many decisions were made, by pattern."""
+        """The number of decisions made, by pattern."""
         return {}
 
     def served(self) -> dict[str, int]:
-        """How the plugin came to its programs."""
+        """The number of programs, by the way the plugin served them."""
         return {}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which lines of the matchers have run: by `sys.monitoring` where it exists (3.12), else by a trace function."""
+"""Line coverage of the matchers: by `sys.monitoring` where it exists (3.12), else by a trace function."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def _write(folder: Path, case: Case, found: Finding) -> None:
 
 
 def _blame(worker: Worker, case: Case) -> str:
-    """Which options make a program that kills its process behave."""
+    """Names the options that make a program that kills its process behave."""
 
     def dies(**options: Any) -> bool:
         changed = replace(case, options={**case.options, **options})

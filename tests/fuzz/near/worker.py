@@ -31,7 +31,7 @@ MOST_BYTES = 3 << 30
 
 @dataclass(frozen=True)
 class Setup:
-    """How a process works."""
+    """The settings of a process."""
 
     plugin: bool = False
     xla_every: int = 25

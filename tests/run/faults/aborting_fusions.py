@@ -23,7 +23,7 @@ def faulty(c: Compilation, element: pass_pipelines.Element, stage: str, after: p
 
 
 def fault(name: str) -> None:
-    """What becomes of a program."""
+    """Causes the fault that a program is named after."""
     if name == "aborts":
         print("LLVM ERROR: Cannot select 0x1234", file=sys.stderr, flush=True)
         os.abort()

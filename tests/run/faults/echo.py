@@ -12,7 +12,7 @@ from shlo_disc.importer.child import Message, limit_memory, serve
 
 
 def answer(header: dict[str, Any], data: bytes) -> Message:
-    """What is asked, unless that is to end, to sleep or to take memory."""
+    """Returns the request, unless that is to end, to sleep or to take memory."""
     print("this is no answer")  # goes to standard error
     if "exit" in header:
         sys.stderr.write(f"{header['say']}\nand more\n")

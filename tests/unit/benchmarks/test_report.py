@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Who loses to whom is said where it has to be said: in the tables, in bold, in the page, in red."""
+"""Losses are shown wherever they have to be: in the tables, in bold, in the page, in red."""
 
 from typing import Any
 

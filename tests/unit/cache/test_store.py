@@ -31,7 +31,7 @@ def cache_in(path: Path, limit: int = LIMIT) -> CompileCache:
 
 
 def name_of(found: Artifact | None) -> str | None:
-    """Which artifact was found."""
+    """The name of the artifact that was found."""
     return None if found is None else found.header["name"]
 
 

@@ -76,7 +76,7 @@ class Processor:
         self.tiles[sums] = np.ascontiguousarray(total).view(np.uint8)
 
     def instructions(self) -> dict[str, tuple[Callable[..., None], tuple[Any, ...]]]:
-        """What each intrinsic does, and the types of its operands."""
+        """The function of each intrinsic, and the types of its operands."""
         byte, address, word = ctypes.c_int8, ctypes.c_void_p, ctypes.c_int64
         return {
             "ldtilecfg": (self.ldtilecfg, (address,)),

@@ -74,7 +74,7 @@ def test_a_header_that_is_not_json() -> None:
 
 
 def test_host_features() -> None:
-    """What LLVM says that this processor has must be found under Linux's names."""
+    """Features that LLVM finds in this processor must be found under Linux's names."""
     features = [name for name, present in llvm.get_host_cpu_features().items() if present]
     assert cpu_features.missing_features(features) == []
     assert cpu_features.missing_features(["+avx2", "-sse4a", "hvx", "3dnowext"]) == ["3dnowext", "hvx"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `make check-install` runs: every program of the documentation, and what each stage installs for it."""
+"""The contents of `make check-install`: every program of the documentation, and what each stage installs for it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the verifier refuses of a matrix product on a device: one that is right, with one thing changed."""
+"""Matrix products on a device that the verifier refuses: one that is right, with one thing changed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the dialect's verifier refuses: a planned module with one thing changed, a row for each rule."""
+"""Modules that the dialect's verifier refuses: a planned module with one thing changed, a row for each rule."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def printed(stage: str) -> str:
 
 
 def refusal(text: str) -> str:
-    """What is said of a module's text, "" where nothing is."""
+    """The error for a module's text, "" where there is none."""
     with make_context(), ir.Location.unknown():
         try:
             module = ir.Module.parse(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the verifier refuses of kernels and host programs: a module with one thing changed, a row for each rule."""
+"""Kernels and host programs that the verifier refuses: a module with one thing changed, a row for each rule."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ STOCK = {
 
 
 def stock(body: str) -> str:
-    """What is said of a program of one argument and one arena."""
+    """The error for a program of one argument and one arena."""
     said = '[{dims = [4], dtype = "f32", path = "x"}]'
     return refusal(
         f"""module attributes {{disc.stage = "host"}} {{

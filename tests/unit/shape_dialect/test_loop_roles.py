@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is refused of the roles that `fuse` writes on recurrences and scans: a fused module with one thing changed."""
+"""Refusals of the roles that `fuse` writes on recurrences and scans: a fused module with one thing changed."""
 
 from __future__ import annotations
 

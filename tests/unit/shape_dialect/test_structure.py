@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which fusions have one structure: those that differ in the names of their sizes alone share a kernel."""
+"""Fusions of one structure: those that differ in the names of their sizes alone share a kernel."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_all_else_does(name: str) -> None:
 
 
 def test_names_that_count() -> None:
-    """Where a kernel knows its sizes by name, other names are another structure."""
+    """Names of sizes are part of the structure where a kernel refers to its sizes by name."""
     with make_context(), ir.Location.unknown():
         keys = [key_of(LOOP, changes, names=False) for changes in ([], SAME["other names"], SAME["another function"])]
         assert keys[0][1] != keys[1][1] and keys[0][1] == keys[2][1]

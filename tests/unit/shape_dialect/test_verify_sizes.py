@@ -47,7 +47,7 @@ WRONG = {
 
 
 def refusal(body: str, *constraints: str) -> str:
-    """What is said of a function of two matrices, a scalar and a choice; "" for nothing."""
+    """The error for a function of two matrices, a scalar and a choice; "" for none."""
     declared = "\n".join(
         [
             *(f'"disc.symbol"() {{min = 1 : i64, name = "{name}"}} : () -> ()' for name in "bs"),
@@ -73,7 +73,7 @@ def test_other_sizes_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["transpose", "operands", "reduction", "branch"])
 def test_equal_sizes_are_not(name: str) -> None:
-    """Where all sizes are the same, nothing is wrong with them."""
+    """Sizes are right where all of them are the same."""
     assert refusal(WRONG[name][0], "b == s") == ""
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a compile decides, and which conditions of patterns do not hold in it."""
+"""The decisions of a compile, and the conditions of patterns that do not hold in it."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def compiled(function: Function, *shapes: str, last: str = "fuse", **options: An
 
 
 def taken(done: Compilation, pattern: str) -> int:
-    """How often a pattern was used."""
+    """The number of times that a pattern was used."""
     return sum(d.pattern == pattern for decisions in done.decisions.values() for d in decisions.made)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which calls become an attention, and what is proved of their masks."""
+"""Calls that become an attention, and the proofs about their masks."""
 
 from __future__ import annotations
 

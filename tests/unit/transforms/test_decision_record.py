@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a record of decisions has: which facts were asked for, for whose sake."""
+"""The contents of a record of decisions: the facts that were asked for, and for whose sake."""
 
 from __future__ import annotations
 

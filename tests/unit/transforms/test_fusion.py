@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What becomes one kernel, and over which iteration space."""
+"""Ops that become one kernel, and the iteration space of that kernel."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has to hold for ops to become one kernel: for each condition a program that meets all others of its pattern."""
+"""Conditions for ops to become one kernel: for each a program that meets all others of its pattern."""
 
 from __future__ import annotations
 

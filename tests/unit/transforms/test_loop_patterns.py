@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the patterns of loops require: for each condition a program that meets all others of its pattern."""
+"""Conditions of the patterns of loops: for each a program that meets all others of its pattern."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What loops carry is looked at a few times for each loop, at any depth."""
+"""Loop-carried values are looked at a few times for each loop, at any depth."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What has to hold for a value to lie where another one is, in programs that meet all other conditions."""
+"""Conditions for a value to lie where another one is, in programs that meet all other conditions."""
 
 from __future__ import annotations
 

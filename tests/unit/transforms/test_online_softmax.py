@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which row kernels are a softmax that can be done in pieces: one that is, and what each condition keeps out.
+"""Row kernels that are a softmax that can be done in pieces: one that is, and what each condition keeps out.
 
 What fuses and what checks fusions read the same kernels, in opposite directions, and have to agree.
 """
@@ -81,7 +81,7 @@ def kernel(*changes: tuple[str, str]) -> str:
 
 
 def matched(text: str) -> tuple[OnlineSoftmax | None, set[str]]:
-    """What is found, and the conditions that did not hold."""
+    """The softmax that is found, and the conditions that did not hold."""
     module = ir.Module.parse(text)
     (rows,) = (op for op in module.body.operations if isinstance(op, func.FuncOp))
     before = OUTCOMES.copy()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which products take along what follows them, and which become one."""
+"""GEMMs that fuse an epilogue, and GEMMs that become one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is no attention, and what an attention does not do itself: for each condition a program in which it fails."""
+"""Refused attentions, and work that an attention does not do itself: for each condition a program in which it fails."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which products leave a loop."""
+"""GEMMs that leave a loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks
 
 
 def products(function: Callable[..., Any], *shapes: str) -> tuple[int, int]:
-    """How many products of a float32 function are outside and inside of its loop."""
+    """The numbers of GEMMs of a float32 function that are outside and inside of its loop."""
     scope = export.SymbolicScope()
     specs = [jax.ShapeDtypeStruct(export.symbolic_shape(s, scope=scope), jnp.float32) for s in shapes]
     program = export.export(jax.jit(function))(*specs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a kernel reads is found in one walk, however many results and arguments it has."""
+"""The reads of a kernel are found in one walk, however many results and arguments it has."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_a_result_in_the_place_of_another_one() -> None:
 
 
 def test_a_loop_whose_second_iteration_reads_what_the_first_has_overwritten() -> None:
-    """What is from outside of a loop has to outlive every iteration."""
+    """Values from outside of a loop have to outlive every iteration."""
 
     def scaled(x: Any) -> Any:
         s = jnp.sin(x).sum(0)
@@ -171,7 +171,7 @@ def nested(depth: int) -> Callable[[Any], Any]:
 
 
 def visited(depth: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
-    """How many ops the checker visits of `nested(depth)`, and how many there are."""
+    """The number of ops that the checker visits of `nested(depth)`, and the number that there are."""
     c = planned(nested(depth), "n, n", verify=False)
     visits = 0
     visit, collect = buffers._Walk._op, buffers._Walk._place_results

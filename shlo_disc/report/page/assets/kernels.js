@@ -10,7 +10,8 @@ function kernelsPanel(panel, calls, choose) {
 }
 
 function kernelsOf(call, choose) {
-  const total = call.kernels.reduce((sum, k) => sum + (k.report.seconds || 0), 0);
+  const times = (r) => r.runs ?? 1; // a row is of all runs of a command, such as the trips of a loop
+  const total = call.kernels.reduce((sum, k) => sum + (k.report.seconds || 0) * times(k.report), 0);
   const rows = call.kernels.map((kernel, number) => ({
     number,
     node: kernel.node,
@@ -45,18 +46,27 @@ function kernelsOf(call, choose) {
     {
       name: "µs",
       number: true,
-      key: (r) => r.seconds,
-      cell: (r) => (r.runs === 0 ? "not run" : [scaled(r.seconds, 1e6, 1), total > 0 && bar((r.seconds || 0) / total)]),
+      key: (r) => r.seconds * times(r),
+      cell: (r) =>
+        r.runs === 0
+          ? "not run"
+          : [scaled(r.seconds, 1e6 * times(r), 1), total > 0 && bar(((r.seconds || 0) * times(r)) / total)],
     },
     {
       name: "least µs",
       number: true,
-      key: (r) => r.estimated_seconds,
-      cell: (r) => estimated(r, scaled(r.estimated_seconds, 1e6, 1)),
+      key: (r) => r.estimated_seconds * times(r),
+      cell: (r) => estimated(r, scaled(r.estimated_seconds, 1e6 * times(r), 1)),
     },
     { name: "reached %", number: true, key: (r) => r.share, cell: (r) => estimated(r, scaled(r.share, 100, 0)) },
-    { name: "MB", number: true, key: moved, cell: (r) => scaled(moved(r), 1e-6, 3) },
-    { name: "MFLOP", number: true, key: (r) => r.flops, cell: (r) => scaled(r.flops, 1e-6, 3) },
+    { name: "runs", number: true, key: (r) => r.runs, cell: (r) => (r.runs == null ? "-" : String(r.runs)) },
+    { name: "MB", number: true, key: (r) => moved(r) * times(r), cell: (r) => scaled(moved(r), 1e-6 * times(r), 3) },
+    {
+      name: "MFLOP",
+      number: true,
+      key: (r) => r.flops * times(r),
+      cell: (r) => scaled(r.flops, 1e-6 * times(r), 3),
+    },
     {
       name: "variant",
       key: (r) => r.variant,

@@ -127,7 +127,7 @@ def cache(b: Builder) -> Sequence[int]:
 
 @family("causal", "causal", "attention")
 def causal(b: Builder) -> Sequence[int]:
-    """What a mask of places hides does not count: masks of other kinds, and rows that need what is hidden."""
+    """Elements hidden by a mask of places do not count: masks of other kinds, and rows that need what is hidden."""
     rows, columns = b.dim("s"), b.dim(b.pick("s", "t"))
     x, v = b.arg(rows, b.dim(8)), b.arg(columns, b.dim(8))
     scores = b("einsum", x, b.arg(columns, str(b.shape(x)[1])), spec="mk,nk->mn")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What an attention computes again, reads in pieces or leaves out: generated biases, pieces, hidden columns."""
+"""Values that an attention computes again, reads in pieces or leaves out: generated biases, pieces, hidden columns."""
 
 from __future__ import annotations
 

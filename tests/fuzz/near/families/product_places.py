@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is read in another block than it is made in, products along the rows of a kernel, convolutions of one input."""
+"""Values read in another block than they are made in, GEMMs along the rows of a kernel, convolutions of one input."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What programs are made of: importing this fills the table of pieces."""
+"""The pieces that programs are made of: importing this fills the table of pieces."""
 
 from __future__ import annotations
 

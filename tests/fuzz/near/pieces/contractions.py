@@ -114,7 +114,7 @@ def _conv_gradient(arrays: list[Any], params: Params) -> Any:
 
 
 def _along(two: Sequence[Any], rank: int) -> list[Any]:
-    """What is given for two directions, for some."""
+    """The values given for two directions, for the first `rank` of them."""
     return [*two, *two][:rank]
 
 

@@ -36,7 +36,7 @@ def _batching(batch: Sequence[int], operand_axes: Sequence[int], index_axes: Seq
 
 
 class _Windows:
-    """Where each element of the windows lies in the operand: for each axis an array [batch..., window...]."""
+    """The places of the windows' elements in the operand: for each axis an array [batch..., window...]."""
 
     def __init__(self, starts: Sequence[Array], sizes: Sequence[int], shape: Sequence[int], clamp: bool):
         limits = [n - size for n, size in zip(shape, sizes, strict=True)]

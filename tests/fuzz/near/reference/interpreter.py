@@ -21,7 +21,7 @@ _MOST_ITERATIONS = 2000
 
 
 class Unpredictable(Exception):
-    """What the program does depends on how numbers are rounded, or on something that is not interpreted."""
+    """The program's behaviour depends on how numbers are rounded, or on something that is not interpreted."""
 
 
 def interpret(closed: Any, arrays: Sequence[Array], sizes: Mapping[str, int]) -> list[Number]:
@@ -140,7 +140,7 @@ class _Interpreter:
 
 
 def _platform(platforms: Sequence[Any]) -> int:
-    """Which branch is for processors; that for others where none is."""
+    """The branch for processors; that for others where none is."""
     return next(i for i, names in enumerate(platforms) if names is None or "cpu" in names)
 
 
@@ -154,7 +154,7 @@ def _literal(atom: Any) -> Number:
 
 
 def _where(goes_on: Array, new: Number, old: Number) -> Number:
-    """What a loop carries on: of several loops that run together, those that have ended keep what they have."""
+    """Selects what a loop carries on: of several loops that run together, those that have ended keep what they have."""
     if not goes_on.ndim:
         return new
     mask = goes_on.reshape(goes_on.shape + (1,) * (new.value.ndim - goes_on.ndim))

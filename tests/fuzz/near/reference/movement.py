@@ -112,7 +112,7 @@ def _iota(op: Op, *_: Number) -> Number:
 
 @rule("empty", "empty2")
 def _empty(op: Op) -> Number:
-    """What nobody wrote: nothing may depend on it."""
+    """Uninitialised elements: nothing may depend on them."""
     zeros = np.zeros(op.shapes[0], np.float64 if op.dtype in EPSILON else op.dtype)
     return unknown(zeros, np.ones(zeros.shape, bool))
 

@@ -49,7 +49,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Op:
-    """What a rule is told about an equation: its parameters with all sizes known, and the type of its results.
+    """The equation that a rule interprets: its parameters with all sizes known, and the type of its results.
 
     `same`: operands 0 and 1 are one value.
     """

@@ -34,7 +34,7 @@ def _sorted_keys(x: Number, value: Array, axis: int) -> Number:
 
 
 def _ties(key: Number, order: Array, axis: int, *, only_errors: bool) -> Array:
-    """Where another element may stand: its key is as near to the next one's as they may be off."""
+    """The places where another element may stand: its key is as near to the next one's as they may be off."""
     value = np.moveaxis(np.take_along_axis(key.value, order, axis), axis, -1).astype(np.float64)
     error = np.moveaxis(np.take_along_axis(key.errors, order, axis), axis, -1)
     gap = np.abs(np.diff(value, axis=-1))
