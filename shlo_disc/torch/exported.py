@@ -131,7 +131,12 @@ def _source_name(source: Any) -> str:
 def _name_of(program: ExportedProgram) -> str:
     stacks = [node.meta["nn_module_stack"] for node in program.graph.nodes if "nn_module_stack" in node.meta]
     names = [kind if isinstance(kind, str) else kind.__name__ for _, kind in stacks[0].values()] if stacks else []
-    return names[0].rpartition(".")[2] if names else "main"
+    own = [name for name in names if _HOOK not in name]
+    return own[0].rpartition(".")[2] if own else "main"
+
+
+_HOOK = "_empty_nn_module_stack"
+"""Part of the name that `torch.export` gives ops that belong to no module."""
 
 
 def _state(program: ExportedProgram) -> tuple[list[Any], list[Any]]:

@@ -111,7 +111,10 @@ def _check_supported(module: torch.fx.GraphModule) -> None:
 
 
 _UNKNOWN, _COMPLEX = "this op has no translation", "this op has no translation of complex numbers"
-_INSTEAD = "leave it to PyTorch, outside of what is compiled"
+_INSTEAD = (
+    "leave it to PyTorch: compute it outside of the module that you export, or with torch.compile pass "
+    'options={"fallback": True}'
+)
 _CHECKS = frozenset(
     {"_assert_async.msg", "_assert_scalar.default", "_assert_tensor_metadata.default", "sym_constrain_range.default",
      "sym_constrain_range_for_size.default"}
@@ -146,7 +149,7 @@ def is_constant(node: Node) -> bool:
 def _shown(node: Node) -> str:
     """An op's name, with that of the op that PyTorch has taken apart into it."""
     whole = node.meta.get("original_aten")
-    return f"{node.target}, of {whole}" if whole is not None and whole is not node.target else str(node.target)
+    return f"{node.target}, of {whole}" if whole is not None and str(whole) != str(node.target) else str(node.target)
 
 
 def line_of(node: Node) -> str:
