@@ -123,6 +123,8 @@ class Code(NamedTuple):
     title: str
 
 
+OTHER_PROCESSOR = "DISC-A103"
+
 CODES = (
     # The program.
     Code("DISC-P101", "ProgramError", r"takes more than .* allow more", "reading the program exceeds a limit"),
@@ -170,7 +172,7 @@ CODES = (
     # Files.
     Code("DISC-A101", "ArtifactError", r"native code from outside", "native code from outside is not trusted"),
     Code("DISC-A102", "ArtifactError", r"^artifact format|\bversion\b", "the artifact has an unsupported version"),
-    Code("DISC-A103", "ArtifactError", r"made for", "the artifact is for another processor or device"),
+    Code(OTHER_PROCESSOR, "ArtifactError", r"made for", "the artifact is for another processor or device"),
     Code("DISC-A104", "ArtifactError", r"not registered in this process", "a custom call is not registered"),
     Code("DISC-A105", "ArtifactError", r"has a node of type", "the pytree of the artifact contains a class of yours"),
     Code(

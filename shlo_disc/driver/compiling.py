@@ -110,7 +110,15 @@ def _gradient(read: Program, options: Options) -> Callable[[], Executable] | Non
 
 def _here(artifact: Artifact, options: Options) -> Options:
     """The options for the one of several levels of processors that is run here."""
-    return replace(options, cpu=options.cpus[artifact.level_number()])
+    return replace(options, cpu=options.cpus[_level_here(artifact)])
+
+
+def _level_here(artifact: Artifact) -> int:
+    """The position of the level that is run here; 0 if the code is for other processors."""
+    try:
+        return artifact.level_number()
+    except ArtifactError:
+        return 0
 
 
 def _compiled(read: Program, target: str, options: Options, reading: float, context: Any = None) -> Any:
@@ -121,7 +129,7 @@ def _compiled(read: Program, target: str, options: Options, reading: float, cont
     artifact = Artifact.of_levels([level.artifact for level in levels])
     timings = {stage: sum(level.timings[stage] for level in levels) for stage in levels[0].timings}
     timings["import"] += reading
-    start = levels[artifact.level_number()].start
+    start = levels[_level_here(artifact)].start
     return _executable(read, artifact, options, start, timings, sum(level.compile_count for level in levels))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shlo_disc.driver.stages import STAGES
+from shlo_disc.errors import OTHER_PROCESSOR, ArtifactError
 from shlo_disc.options import CPU, Options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, MemoryStats
 from shlo_disc.runtime.clients import client, gpu_client
@@ -80,7 +81,7 @@ class Executable(NativeOwner):
         self._lock = threading.Lock()
         self._client = client(options.threads, options.has_guard_pages, options.replicas)
         self._trees = trees
-        self._on_device = self._load() if self.target == CPU else None
+        self._on_device = self._load_here()
         self._output = options.output
 
     def __repr__(self) -> str:
@@ -115,6 +116,15 @@ class Executable(NativeOwner):
         with `copy=False`, ArgumentTypeError, ShapeError and AllocationError.
         """
         return self._loaded.bind(*args, output=self._output, donate=donate, copy=copy)
+
+    def _load_here(self) -> LoadedExecutable | None:
+        """The loaded program; None for a GPU, and for processors that this one is not: a call then raises an error."""
+        try:
+            return self._load() if self.target == CPU else None
+        except ArtifactError as error:
+            if error.code != OTHER_PROCESSOR:
+                raise
+            return None
 
     def _load(self) -> LoadedExecutable:
         on = self._client if self.target == CPU else gpu_client(0, self._options.replicas)

@@ -92,6 +92,20 @@ def test_a_level_that_this_processor_lacks(saved: Path) -> None:
         c_api.Program(saved.read_bytes(), cpu=b"sapphirerapids")
 
 
+@pytest.mark.skipif(all(map(runs, LEVELS)), reason="this processor has all levels")
+def test_programs_are_compiled_for_processors_that_this_one_is_not(saved: Path, tmp_path: Path) -> None:
+    path = tmp_path / "program.disc"
+    executable = shlo_disc.compile(model, args=(("n, 24", "float32"),), options=shlo_disc.Options(cpu="sapphirerapids"))
+    executable.save(path)
+    assert bytes(Artifact.open(path).object) == bytes(
+        Artifact.open(saved).levels()[LEVELS.index("sapphirerapids")].object
+    )
+    assert "sapphirerapids" in repr(executable) and executable.as_text("asm") and executable.kernels
+    for call in (lambda: executable(x()), lambda: executable.bind(), lambda: executable.prepare(n=3)):
+        with pytest.raises(ArtifactError, match="which this one lacks"):
+            call()
+
+
 def test_c_runs_the_best_level_as_python(saved: Path) -> None:
     (result,) = c_api.Program(saved.read_bytes())(x())
     np.testing.assert_allclose(result, model(x()), rtol=1e-5, atol=1e-5)
