@@ -118,11 +118,11 @@ class Executable(NativeOwner):
         return self._loaded.bind(*args, output=self._output, donate=donate, copy=copy)
 
     def _load_here(self) -> LoadedExecutable | None:
-        """The loaded program; None for a GPU, and for processors that this one is not: a call then raises an error."""
+        """The loaded program; None for a GPU, and for a chosen processor that is not this one: a call then raises."""
         try:
             return self._load() if self.target == CPU else None
         except ArtifactError as error:
-            if error.code != OTHER_PROCESSOR:
+            if error.code != OTHER_PROCESSOR or "host" in self._options.cpus:
                 raise
             return None
 

@@ -223,3 +223,19 @@ def test_plans_by_symbols(tmp_path: Path) -> None:
         assert caught.value.kind == "ShapeError"
     with pytest.raises(CError, match="are bound"):
         program.bind(x).plan_symbols(3, 5)
+
+
+def test_errors_of_sizes_name_the_argument(tmp_path: Path) -> None:
+    executable = shlo_disc.compile(lambda x, y: x @ y, args=(("b, 4", "float32"), ("4, n", "float32")))
+    program = Program(saved(tmp_path, executable))
+    for sizes, path in (((3, 5, 4, 8), "args[0]"), ((3, 4, 5, 8), "args[1]"), ((3, 4, 4, -1), "args[1]")):
+        with pytest.raises(CError) as caught:
+            program.plan(*sizes)
+        assert (caught.value.kind, caught.value.argument) == ("ShapeError", path)
+    plan, result = program.plan(3, 4, 4, 8), np.zeros((3, 8), np.float32)
+    with pytest.raises(CError) as caught:
+        plan.run([np.ones((3, 4), np.float32), np.ones((4, 7), np.float32)], [result])
+    assert caught.value.argument == "args[1]"
+    assert caught.value.text == "the plan has a size of 8 for dimension 1 of args[1], and the array has 7"
+    plan.run([np.ones((3, 4), np.float32), np.ones((4, 8), np.float32)], [result])
+    np.testing.assert_array_equal(result, np.full((3, 8), 4, np.float32))

@@ -84,11 +84,17 @@ std::unique_ptr<disc_plan_t> plan(const disc_program &program, std::span<const i
   std::vector<int64_t> all = all_dims(*program.bound, dims);
   const int64_t *size = all.data();
   for (const ArraySpec &argument : spec.arguments) { // the sizes that are constants, and none below 0
-    check_shape(argument, size, argument.shape.size());
+    try {
+      check_shape(argument, size, argument.shape.size());
+    } catch (const Error &error) {
+      throw ArgumentFailure(error, argument.path);
+    }
     for (size_t i = 0; i < argument.shape.size(); ++i, ++size)
-      if (*size < 0)
-        throw Error(ErrorKind::shape, "The size of dimension " + std::to_string(i) + " of " + argument.path +
+      if (*size < 0) {
+        Error error(ErrorKind::shape, "The size of dimension " + std::to_string(i) + " of " + argument.path +
                                           " is negative (" + std::to_string(*size) + ").");
+        throw ArgumentFailure(error, argument.path);
+      }
   }
   auto found = program.loaded->executable->plan(all);
   return make_plan(program, std::move(all), std::move(found));
@@ -142,14 +148,28 @@ std::vector<ResultMemory> result_memories(const disc_plan_t &plan, const Tensors
   return memories;
 }
 
+/// Throws where the arguments do not have the sizes of the plan.
+void check_planned_sizes(const disc_plan_t &plan, const std::vector<int64_t> &dims) {
+  size_t first = 0;
+  for (const ArraySpec &argument : plan.program.loaded->program().arguments) {
+    for (size_t i = 0; i < argument.shape.size(); ++i)
+      if (dims[first + i] != plan.dims[first + i]) {
+        Error error(ErrorKind::shape, "the plan has a size of " + std::to_string(plan.dims[first + i]) +
+                                          " for dimension " + std::to_string(i) + " of " + argument.path +
+                                          ", and the array has " + std::to_string(dims[first + i]));
+        throw ArgumentFailure(error, argument.path);
+      }
+    first += argument.shape.size();
+  }
+}
+
 void run(const disc_plan_t &plan, Given arguments, Given results) {
   const disc_program &program = plan.program;
   const Executable &executable = *program.loaded->executable;
   Tensors tensors = tensors_of(program, arguments);
   if (results.size() != disc_result_count(&program))
     fail_count(executable.program(), "results", disc_result_count(&program), results.size());
-  if (all_dims(*program.bound, tensors.dims()) != plan.dims)
-    throw Error(ErrorKind::shape, "the arguments do not have the sizes of the plan");
+  check_planned_sizes(plan, all_dims(*program.bound, tensors.dims()));
   std::vector<ResultMemory> memories = result_memories(plan, tensors, results);
   std::vector<void *> buffers = argument_addresses(program, tensors);
   for (const ResultMemory &memory : memories)
