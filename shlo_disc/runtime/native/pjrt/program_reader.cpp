@@ -2,11 +2,11 @@
 #include "program_reader.h"
 
 #include "fingerprint.h"
+#include "op_attributes.h"
 #include "value_scopes.h"
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <ranges>
 #include <unordered_map>
 
@@ -17,7 +17,6 @@ namespace {
 constexpr size_t most_tokens = 64 << 20;
 constexpr size_t most_numbers = 16 << 20;
 constexpr int most_regions = 128; // in each other, with those of called functions
-constexpr std::string_view call_configuration = "mhlo.backend_config";
 
 enum OpPart : uint8_t {
   has_attributes = 1,
@@ -27,60 +26,6 @@ enum OpPart : uint8_t {
   has_regions = 16,
   has_use_orders = 32,
   has_properties = 64,
-};
-
-/// The ops with attributes that state sizes, and the names of all their attributes, in the order in which they are
-/// written. All other ops have attributes that do not depend on sizes.
-const std::unordered_map<std::string_view, std::vector<std::string_view>> &sized_ops() {
-  static const std::unordered_map<std::string_view, std::vector<std::string_view>> table = {
-      {"call_v1", {"callee"}},
-      {"composite_v1", {"composite_attributes", "decomposition", "name", "version"}},
-      {"composite_v2", {"composite_attributes", "decomposition", "name", "version"}},
-      {"constant_v1", {"value"}},
-      {"convolution_v1",
-       {"batch_group_count", "feature_group_count", "input_batch_dimension", "input_feature_dimension",
-        "input_spatial_dimensions", "kernel_input_feature_dimension", "kernel_output_feature_dimension",
-        "kernel_spatial_dimensions", "lhs_dilation", "output_batch_dimension", "output_feature_dimension",
-        "output_spatial_dimensions", "padding", "precision_config", "rhs_dilation", "window_reversal",
-        "window_strides"}},
-      {"dynamic_slice_v1", {"slice_sizes"}},
-      {"fft_v1", {"fft_length", "fft_type"}},
-      {"func_v1", {"arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"}},
-      {"gather_v1",
-       {"collapsed_slice_dims", "index_vector_dim", "indices_are_sorted", "offset_dims", "slice_sizes",
-        "start_index_map"}},
-      {"gather_v2",
-       {"collapsed_slice_dims", "index_vector_dim", "indices_are_sorted", "offset_dims", "operand_batching_dims",
-        "slice_sizes", "start_index_map", "start_indices_batching_dims"}},
-      {"pad_v1", {"edge_padding_high", "edge_padding_low", "interior_padding"}},
-      {"reduce_window_v1",
-       {"base_dilations", "padding", "window_dilations", "window_dimensions", "window_strides"}},
-      {"select_and_scatter_v1", {"padding", "window_dimensions", "window_strides"}},
-      {"slice_v1", {"limit_indices", "start_indices", "strides"}},
-  };
-  return table;
-}
-
-/// The attributes of those ops whose integers follow from sizes.
-bool is_sized(std::string_view name) {
-  static constexpr std::string_view names[] = {
-      "base_dilations", "edge_padding_high", "edge_padding_low",  "fft_length",    "interior_padding",
-      "lhs_dilation",   "limit_indices",     "padding",           "rhs_dilation",  "slice_sizes",
-      "start_indices",  "strides",           "window_dilations",  "window_dimensions", "window_strides",
-  };
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
-
-/// The names of functions, which are no part of the skeleton: a function is read where it is called.
-bool names_function(std::string_view name) { return name == "callee" || name == "decomposition" || name == "sym_name"; }
-
-/// The part of an op that its attributes give, which many ops share.
-struct OpAttributes {
-  Tokens tokens;
-  std::string_view function; // that it calls or is
-  bool is_private = false;   // a function
-  std::vector<int64_t> numbers;
-  std::vector<std::pair<std::string_view, uint32_t>> places; // the attribute and the position in it of each number
 };
 
 /// What is written of an op before its regions.
@@ -104,7 +49,8 @@ struct Function {
 class Reader {
 public:
   Reader(const Bytecode &bytecode, bool with_places)
-      : bytecode_(bytecode), elements_(bytecode), values_(bytecode.body.size()), with_places_(with_places) {}
+      : bytecode_(bytecode), elements_(bytecode), attributes_(bytecode, elements_), values_(bytecode.body.size()),
+        with_places_(with_places) {}
 
   StaticProgram read() {
     Cursor cursor(bytecode_.body);
@@ -125,16 +71,11 @@ private:
   OpHeader header(Cursor &cursor) const;
   void begin(OpHeader &op);
   bool is_splat(const OpHeader &op);
-  bool is_top_k(const OpHeader &op) const;
   ProgramValue used(uint64_t operand);
   bool is_plain(const OpHeader &op);
   bool is_use(uint64_t origin, uint64_t operand, uint64_t result);
   std::string_view properties(uint64_t name, uint64_t index, uint32_t op);
-  OpAttributes &op_attributes(uint64_t name, uint64_t index);
-  void read_attributes(std::string_view op_name, std::string_view bytes, OpAttributes &out);
-  void dictionary(const OpHeader &op);
-  void attribute(std::string_view name, uint64_t value, OpAttributes &out);
-  void attribute_numbers(const OpAttributes &attributes, uint32_t op);
+  void attributes(const OpAttributes &read, uint32_t op);
   void constant_value(uint64_t attribute, uint32_t op);
   void operands(const OpHeader &op, const std::vector<ProgramValue> &values);
   void results(const OpHeader &op);
@@ -152,11 +93,11 @@ private:
 
   const Bytecode &bytecode_;
   Elements elements_;
+  OpAttributeReader attributes_;
   ValueScopes values_;
   bool with_places_;
   StaticProgram program_;
   Tokens tokens_;
-  std::map<std::pair<uint64_t, uint64_t>, OpAttributes> properties_; // of an op's name and a place in the table
   std::vector<Function> functions_;                                  // in the order of the module
   std::vector<OpHeader> splats_;                                     // the constants that values are
   std::unordered_map<std::string_view, size_t> places_of_functions_;
@@ -331,7 +272,7 @@ void Reader::op(Cursor &cursor, int depth, bool is_called) {
   tokens_.text(name);
   tokens_.number(op.parts & ~has_use_orders);
   if (op.dictionary)
-    dictionary(op);
+    attributes(attributes_.discardable(op.name, op.properties, *op.dictionary), op.position);
   std::string_view named;
   if (op.properties && name != "module") // of a module they are its name and its visibility
     named = properties(op.name, *op.properties, op.position);
@@ -386,7 +327,7 @@ Function Reader::function(Cursor &cursor) {
   if (bytecode_.ops[op.name].name != "func_v1" || !op.properties || !(op.parts & has_regions) || cursor.varint() != 3)
     throw Unreadable("something in the module is no function");
   cursor.section();
-  const OpAttributes &attributes = op_attributes(op.name, *op.properties);
+  const OpAttributes &attributes = attributes_.inherent(op.name, *op.properties);
   return {attributes.function, start, attributes.is_private};
 }
 
@@ -434,30 +375,6 @@ void Reader::regions(Cursor &cursor, uint32_t op, int depth) {
     values_.leave_isolated();
 }
 
-/// The attributes that are not the op's own. What they state is fixed, but the count of a call for the largest elements.
-void Reader::dictionary(const OpHeader &op) {
-  auto named = elements_.dictionary(*op.dictionary);
-  tokens_.number(named.size());
-  OpAttributes read;
-  for (auto [name, value] : named) {
-    bool has_count = name == call_configuration && elements_.is_dictionary(value) && is_top_k(op);
-    read.tokens.text(name);
-    attribute(has_count ? call_configuration : std::string_view(), value, read);
-  }
-  tokens_.append(read.tokens);
-  attribute_numbers(read, op.position);
-}
-
-/// Whether an op is the call that `jax.lax.approx_max_k` makes.
-bool Reader::is_top_k(const OpHeader &op) const {
-  if (bytecode_.ops[op.name].name != "custom_call_v1" || !op.properties)
-    return false;
-  for (Cursor cursor(at(bytecode_.properties, *op.properties)); !cursor.empty();)
-    if (elements_.is_text(cursor.varint(), "ApproxTopK"))
-      return true;
-  return false;
-}
-
 /// The function that the op calls or is, if any.
 std::string_view Reader::properties(uint64_t name, uint64_t index, uint32_t op) {
   if (bytecode_.ops[name].name == "constant_v1") {
@@ -467,66 +384,16 @@ std::string_view Reader::properties(uint64_t name, uint64_t index, uint32_t op) 
       throw Unreadable("a constant has more than its value");
     return {};
   }
-  const OpAttributes &found = op_attributes(name, index);
-  tokens_.append(found.tokens);
-  attribute_numbers(found, op);
+  const OpAttributes &found = attributes_.inherent(name, index);
+  attributes(found, op);
   return found.function;
 }
 
-void Reader::attribute_numbers(const OpAttributes &attributes, uint32_t op) {
-  for (size_t i = 0; i < attributes.numbers.size(); ++i) {
-    auto [name, place] = attributes.places[i];
-    number(attributes.numbers[i], {NumberPlace::attribute, op, 0, place, 0, name});
-  }
-}
-
-OpAttributes &Reader::op_attributes(uint64_t name, uint64_t index) {
-  auto [known, is_new] = properties_.try_emplace({name, index});
-  if (is_new)
-    read_attributes(bytecode_.ops[name].name, at(bytecode_.properties, index), known->second);
-  return known->second;
-}
-
-void Reader::read_attributes(std::string_view op_name, std::string_view bytes, OpAttributes &out) {
-  std::vector<uint64_t> values;
-  for (Cursor cursor(bytes); !cursor.empty();)
-    values.push_back(cursor.varint());
-  auto sized = sized_ops().find(op_name);
-  if (sized != sized_ops().end() && sized->second.size() != values.size())
-    throw Unreadable("an op has more or fewer attributes than are known");
-  out.tokens.number(values.size());
-  for (size_t i = 0; i < values.size(); ++i)
-    attribute(sized == sized_ops().end() ? std::string_view() : sized->second[i], values[i], out);
-}
-
-void Reader::attribute(std::string_view name, uint64_t value, OpAttributes &out) {
-  if (names_function(name)) {
-    out.function = elements_.text_of(value);
-    return;
-  }
-  if (name == "function_type") // the types of its arguments and of what it returns
-    return;
-  if (name == "sym_visibility")
-    out.is_private = elements_.text_of(value) == "private";
-  std::optional<std::vector<int64_t>> integers = is_sized(name) ? elements_.integers(value) : std::nullopt;
-  std::optional<Expansion> named;
-  if (name == "composite_attributes" || name == call_configuration)
-    named = elements_.named_integers(value, name == call_configuration ? "top_k" : std::string_view());
-  out.tokens.number(integers ? 1 : named ? 2 : 0);
-  if (!integers && !named) {
-    const Expansion &whole = elements_.attribute(value);
-    out.tokens.append(whole.tokens);
-    for (int64_t size : whole.numbers)
-      out.tokens.number(static_cast<uint64_t>(size));
-    return;
-  }
-  if (named)
-    out.tokens.append(named->tokens);
-  const std::vector<int64_t> &numbers = named ? named->numbers : *integers;
-  out.tokens.number(numbers.size());
-  for (uint32_t i = 0; i < numbers.size(); ++i) {
-    out.numbers.push_back(numbers[i]);
-    out.places.emplace_back(name, i);
+void Reader::attributes(const OpAttributes &read, uint32_t op) {
+  tokens_.append(read.tokens);
+  for (size_t i = 0; i < read.numbers.size(); ++i) {
+    auto [name, place] = read.places[i];
+    number(read.numbers[i], {NumberPlace::attribute, op, 0, place, 0, name});
   }
 }
 
