@@ -26,7 +26,7 @@ OPS = (100, 200, 500, 1000, 2000, 5000)
 SYMBOLS = (1, 2, 4, 8, 16, 32, 64)
 STAGES = ("import", "annotate", "simplify", "fuse", "plan", "kernels", "host", "codegen")
 BOUND = 3.0
-"""How many of XLA's processor seconds a program of the first table may take."""
+"""Limit for a program of the first table, as a multiple of XLA's processor seconds."""
 
 
 def _exported(program: Program) -> jax.export.Exported:

@@ -28,9 +28,9 @@ Result = dict[str, Any]
 Log = Callable[[str], None]
 
 ROUNDS = 5
-"""How often the contestants take turns at a shape."""
+"""Rounds at a shape, in each of which all contestants have a turn."""
 SLOW_ROUNDS = 3
-"""How often they do when a call of one of them takes more than SLOW seconds."""
+"""Rounds when a call of one of them takes more than SLOW seconds."""
 SLOW = 0.1
 PAUSE = 0.01
 """Seconds between two contestants' turns, in which the first one's threads stop to spin."""

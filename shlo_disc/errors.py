@@ -185,7 +185,7 @@ CODES = (
     Code("DISC-C100", "CompilerError", "", "a stage of the compiler failed"),
     Code("DISC-I101", "ReaderError", "", "the process that reads programs does not work"),
 )  # fmt: skip
-"""Of those for one class, the first whose words are found."""
+"""All codes. Of those for one class, the first whose words are found counts."""
 
 _COMPILED = tuple((code, re.compile(code.words, re.DOTALL)) for code in CODES)
 

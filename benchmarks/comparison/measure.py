@@ -33,7 +33,7 @@ Result = dict[str, Any]
 Log = Callable[[str], None]
 
 FIGURES = ("ahead_seconds", "first_seconds", "total_seconds", "peak_bytes")
-"""What is measured in each round; the results have the medians."""
+"""Figures that are measured in each round; the results have the medians."""
 
 
 def measure(work: Work, path: Path, names: Sequence[str], rounds: int, budget: float, log: Log) -> Result:

@@ -16,9 +16,9 @@ from examples import asr, bert
 from examples.model import function
 
 SHAPES = 20
-"""How many different shapes a stream has."""
+"""Number of different shapes of a stream."""
 CALLS = 2 * SHAPES
-"""How many calls it has: each shape comes twice."""
+"""Number of its calls: each shape comes twice."""
 
 MLP = mlp.Config(inputs=256, width=1024, layers=3, outputs=64)
 ENCODER = bert.Config(layers=4, width=256, heads=4, hidden=1024, vocabulary=8192, max_length=256)

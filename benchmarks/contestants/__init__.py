@@ -16,10 +16,10 @@ from typing import Any
 from benchmarks.data import Folder
 
 THREADS = 2
-"""How many threads every contestant has."""
+"""Number of threads of every contestant."""
 
 Kernels = dict[str, int]
-"""How many kernels a call launches of each kind."""
+"""Number of kernels of each kind that a call launches."""
 
 
 class Refused(Exception):

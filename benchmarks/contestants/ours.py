@@ -26,7 +26,7 @@ class Passed(JaxContestant):
         "shlo_disc.importer.import_program",
         "shlo_disc.importer.jax_signature",
     )
-    """What is imported with the other libraries: by itself it is imported when the first program is compiled."""
+    """Modules to import with the other libraries: by itself each is imported when the first program is compiled."""
 
     def __init__(self, folder: Folder):
         super().__init__(folder)

@@ -24,7 +24,7 @@ COMPILER = (
     "shlo_disc.importer.aten.decompositions",
     "shlo_disc.importer.aten.graphs",
 )
-"""What is imported with the other libraries: by itself it is imported when the first program is compiled."""
+"""Modules to import with the other libraries: by itself each is imported when the first program is compiled."""
 
 
 class OursTorch(Eager):

@@ -54,7 +54,7 @@ def ensure(root: Path) -> None:
 
 
 def _trouble(root: Path) -> str:
-    """Why the runtime cannot be imported in a new process of this Python; "" when it can."""
+    """The reason that the runtime cannot be imported in a new process of this Python; "" when it can."""
     script = f"import sys; sys.path.insert(0, {str(root)!r}); import shlo_disc.runtime"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["it ended"])[-1]

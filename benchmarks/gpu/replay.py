@@ -12,7 +12,7 @@ from benchmarks.gpu.bundle import Bundle, Call, Program, Result
 from benchmarks.gpu.contestants.ours import Ours
 
 RUNS = 2
-"""How often each call is made. Results that differ between runs are told; each has to be right."""
+"""Number of runs of each call. Results that differ between runs are reported; each has to be right."""
 
 
 def check(bundle: Bundle, program: Program, ours: Ours) -> dict[str, Any]:

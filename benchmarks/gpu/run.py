@@ -32,7 +32,7 @@ TIMED_FIRST = ("micro-softmax", "micro-layernorm", "micro-gelu_bias", "plain-col
 CHECK_PATIENCE, START_PATIENCE, TIME_PATIENCE = 60.0, 150.0, 60.0
 """Seconds after which a process that does not answer is ended: JAX and PyTorch take their time to start."""
 PART_OF_TIME = 0.6
-"""Of all seconds, those that checks may take when times are to be taken as well."""
+"""The part of all seconds that checks may take when times are to be taken as well."""
 
 
 class Run:

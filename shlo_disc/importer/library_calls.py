@@ -21,11 +21,11 @@ ADVICE = {
     CALLBACK: "give the function itself to shlo_disc.compile or shlo_disc.jit, which have callbacks, or run it with "
     "jax.jit on the plugin (JAX_PLATFORMS=shlo_disc,cpu)",
 }
-"""What to do about some problems."""
+"""Advice for some problems."""
 
 
 def custom_call_problem(op: ir.OpView) -> str | None:
-    """Why a custom call cannot be compiled; None when it can."""
+    """The reason that a custom call cannot be compiled; None when it can."""
     target = ir.StringAttr(op.attributes["call_target_name"]).value
     if target == "shape_assertion":
         return _assertion_problem(op)
@@ -122,7 +122,7 @@ def _are_column_major(op: ir.OpView, attribute: str, tensors: Sequence[LapackTen
 
 
 def fft_problem(op: ir.OpView) -> str | None:
-    """Why our custom call of a Fourier transform cannot be compiled; None when it can."""
+    """The reason that our custom call of a Fourier transform cannot be compiled; None when it can."""
     given = parameters_of(op)
     if not all(isinstance(given.get(name), ir.IntegerAttr) for name in ("kind", "rank")):
         return "a transform needs the integers kind and rank"

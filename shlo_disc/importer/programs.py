@@ -82,6 +82,6 @@ class TextProgram(NamedTuple):
 
 
 Program: TypeAlias = JaxProgram | TextProgram
-"""What users hand over."""
+"""Programs that users pass."""
 
 Importable: TypeAlias = Program | DescribedProgram

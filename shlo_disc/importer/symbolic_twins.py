@@ -186,6 +186,6 @@ TWINS: dict[str, Twin] = {
     "stablehlo.reshape": _reshape,
     "stablehlo.slice": _slice,
 }
-"""What replaces an op whose result has a dynamic size."""
+"""Replacement of each op whose result has a dynamic size."""
 
 __all__ = ["TWINS", "SizeValues", "stated_sizes"]

@@ -51,7 +51,7 @@ class OutputBuffers:
 
 
 _Known = tuple[int | None, int | None, int]
-"""What is known of a size: inclusive bounds, and a divisor."""
+"""The facts of a size: inclusive bounds, and a divisor."""
 
 Build = Callable[[func.FuncOp, Facts, str, OutputBuffers], Kernel]
 

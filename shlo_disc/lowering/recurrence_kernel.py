@@ -95,7 +95,7 @@ class RecurrenceKernel:
         raise NotImplementedError
 
     can_end = False
-    """Whether the run may end before a loop has."""
+    """True if the run may end before a loop has."""
 
     def has_ended(self, trips: ir.Value) -> ir.Value:
         """Tells whether the run has, asked by a loop that has made so many trips."""

@@ -38,7 +38,7 @@ class RowKernel(ABC):
         self.analysis = analysis
         self.elements = elements
         self.depth = 0
-        """That of the walk at hand."""
+        """Reduction depth of the current walk."""
 
     def row(self, linear: ir.Value) -> None:
         """One row."""

@@ -18,7 +18,7 @@ from shlo_disc.lowering_gpu.shuffles import from_lane_below, narrow, wide
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
 
 Combine = Callable[[Accumulators, Accumulators], Accumulators]
-"""What two neighbouring parts are together. Parts keep their order, however they are joined."""
+"""The combination of two neighbouring parts. Parts keep their order, however they are joined."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ BOX = 64
 ROW_BYTES = 2 * BOX
 BOX_BYTES = BOX * ROW_BYTES
 ATOM_BYTES = 8 * ROW_BYTES
-"""What the permutation repeats after: boxes begin at multiples of it."""
+"""Period of the permutation: boxes begin at multiples of it."""
 
 MAP_WORDS = 16
 """Words of 8 bytes of a tensor map, which is passed by value."""

@@ -47,7 +47,7 @@ ARCHITECTURE = "sm_90a"
 BLOCK_THREADS = (1 + CONSUMERS) * WARPGROUP
 
 REGISTERS = (40, 232)
-"""Of a thread that brings slices, and of one that multiplies: together no more than a multiprocessor has."""
+"""Registers of a thread that loads slices, and of one that multiplies: together no more than a multiprocessor has."""
 
 MOST_BATCH_AXES = 3
 """A tensor map has five axes."""

@@ -44,7 +44,7 @@ LARGE, MEDIUM, SMALL = Tile(128, 256), Tile(128, 128), Tile(64, 128)
 STAGE_BYTES = LARGE.slice_bytes
 _BARRIERS = STAGES * STAGE_BYTES
 SHARED_BYTES = hopper.ATOM_BYTES + _BARRIERS + 2 * 8 * STAGES
-"""What a launch asks for: all stages, barriers, and what it takes to begin at a multiple of ATOM_BYTES."""
+"""Bytes that a launch requests: all stages, barriers, and the padding to begin at a multiple of ATOM_BYTES."""
 
 
 @dataclass(frozen=True)

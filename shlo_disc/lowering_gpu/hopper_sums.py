@@ -29,7 +29,7 @@ EIGHT = 8
 """Columns that a thread has two neighbours of; rows from one pair of a thread's to the next."""
 
 ROWS = 16
-"""Of a warp."""
+"""Rows of a warp."""
 
 SPAN = 32
 """Columns of a warp's rows that are in the memory of the block at a time."""
@@ -38,7 +38,7 @@ PITCH = SPAN + EIGHT
 """Sums from one row to the next there: the pairs of four rows are in different banks."""
 
 KEPT_BYTES = 4 * CONSUMERS * WARPGROUP // WARP * ROWS * PITCH
-"""Of all warps that multiply."""
+"""Bytes for the sums of all warps that multiply."""
 
 
 class Taker(Protocol):

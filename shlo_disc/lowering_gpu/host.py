@@ -31,7 +31,7 @@ def lower_host(module: ir.Module, signature: Signature) -> LoweredProgram:
 
 
 Key = tuple[str, str]
-"""Which entry of the table of kernels a command needs: the kernel and, for a product, its fusion, which errors name."""
+"""A command's entry in the table of kernels: the kernel and, for a product, its fusion, which errors name."""
 
 
 def _uses(op: ir.Operation) -> dict[Key, KernelUse]:

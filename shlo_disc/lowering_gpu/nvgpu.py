@@ -17,7 +17,7 @@ from shlo_disc.shape_dialect.dialect.types import bytes_of
 from shlo_disc.shape_dialect.mlir import ir, vector
 
 CHUNK_BYTES = 16
-"""What one lane of an asynchronous copy moves, and what one lane gives to `ldmatrix` as the address of a row."""
+"""Bytes that one lane of an asynchronous copy moves, and bytes at the row address that one lane gives to `ldmatrix`."""
 
 
 def load(context: ir.Context) -> None:

@@ -17,7 +17,7 @@ from shlo_disc.shape_dialect.mlir import arith, func, ir
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 
 NUMBERS, NUMBERS_OF_AXIS = 8, 4
-"""Of a product, and of each of its batch axes, as `MatrixProduct.numbers` has them."""
+"""Counts of the numbers of a product, and of each of its batch axes, as `MatrixProduct.numbers` has them."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ SHARED_BYTES = 40 << 10
 """Shared memory of a block, unless one row takes more."""
 
 STATIC_BYTES = 48 << 10
-"""What a kernel may declare."""
+"""The most shared memory that a kernel may declare."""
 
 
 def build_recurrence(frame: GpuFrame) -> tuple[Expr, Expr]:

@@ -22,7 +22,7 @@ from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.transforms.code_size import total_code_size
 
 BYTES = 16
-"""What a thread moves by one instruction, at most."""
+"""The most bytes that a thread moves by one instruction."""
 
 WIDEST = 8
 """Columns of a run, at most."""

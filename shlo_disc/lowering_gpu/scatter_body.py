@@ -16,7 +16,7 @@ from shlo_disc.transforms.fusion.access import defining_op
 _MONOIDS = frozenset(("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
 
 _ROUNDED = frozenset(("add", "multiply", "subtract"))
-"""What floats make of two different orders differs in the last bits."""
+"""Ops whose results on floats differ in the last bits between two orders."""
 
 _LOOPS = frozenset(("stablehlo.remainder",))
 """Ops that are loops on floats."""

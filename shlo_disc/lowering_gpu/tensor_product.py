@@ -36,13 +36,13 @@ FRAGMENT = 16
 """Rows or columns that one `ldmatrix` of four matrices reads."""
 
 FRAGMENT_BYTES = 32
-"""Of the depth, in such a fragment."""
+"""Bytes of the depth in such a fragment."""
 
 SHARED_BYTES = 40 << 10
 """Shared memory of a block for slices; more than 48 KiB would have to be asked for at the launch."""
 
 BLOCKS = 2
-"""How many blocks a multiprocessor is to have room for, so that one multiplies while another does what follows."""
+"""Blocks that a multiprocessor is to have room for, so that one multiplies while another does what follows."""
 
 PROCESSORS = 128
 """About as many multiprocessors as larger GPUs have: fewer tiles than that leave some idle."""

@@ -16,7 +16,7 @@ from shlo_disc.report.synthetic import synthetic_arguments
 from shlo_disc.runtime import LoadedExecutable
 
 FIRST_CALLS = 5
-"""Of each program, which is loaded anew for each; the median counts."""
+"""First calls of each program, which is loaded anew for each; the median counts."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Buffer:
 
     def is_deleted(self) -> bool: ...
     def is_ready(self) -> bool:
-        """Whether the elements are ready: always true on the CPU, where a call has ended when it returns a Buffer."""
+        """True if the elements are ready: always on the CPU, where a call has ended when it returns a Buffer."""
 
     def ready_event(self) -> Any:
         """An Event that completes when the elements are ready."""
@@ -76,7 +76,7 @@ class Buffer:
 
 class Device:
     """
-    Where programs run, and its memory, shared by the executables of one client.
+    A device that runs programs, with memory shared by one client's executables.
     """
 
     def memory_stats(self) -> dict: ...
@@ -131,10 +131,10 @@ class BoundExecutable:
     ) -> None: ...
     def execute(self, args: tuple, kwargs: dict, output: Output) -> object: ...
     def profile(self, args: tuple, kwargs: dict) -> list[CommandTime]:
-        """What each command of a call took."""
+        """Time of each command of a call."""
 
     def record(self, args: tuple, kwargs: dict) -> tuple[list[RecordedSpan], list[RecordedSpan]]:
-        """When the commands of a call ran, and the ranges of their work."""
+        """Times at which the commands of a call ran, and the ranges of their work."""
 
 class RecordedSpan:
     """A command, or a range of its work; times by the system's clock."""
@@ -149,12 +149,12 @@ class RecordedSpan:
     def nanoseconds(self) -> int: ...
 
 class Contents:
-    """What arrays held."""
+    """The contents that arrays had."""
 
     def __eq__(self, other: object) -> bool: ...
 
 class CommandTime:
-    """How often a command ran, for how long, and the way chosen for it."""
+    """Number of a command's runs, their time, and the way chosen for it."""
 
     @property
     def calls(self) -> int: ...
@@ -174,8 +174,8 @@ def choose_level(headers: Sequence[bytes], cpu: str) -> int:
 
 def header_digest(header: bytes) -> bytes:
     """
-    What the code of a program has of its header: 32 bytes, the same for the artifact as packed and as plugins serialize
-    it. Raises ArtifactError where it is no JSON object.
+    Digest of the header fields that a program's code depends on: 32 bytes, the same for the artifact as packed and as
+    plugins serialize it. Raises ArtifactError where it is no JSON object.
     """
 
 def missing_features(features: Sequence[str]) -> list[str]: ...
@@ -186,7 +186,7 @@ def pack_constants(header: bytes, constants: object) -> bytes:
     """
 
 class Header:
-    """What a header says of a program, but for its pytrees."""
+    """The contents of a program's header, except its pytrees."""
 
     def __init__(self, text: bytes) -> None:
         """Raises ArtifactError where it is malformed, or made for another processor."""
@@ -215,7 +215,7 @@ class Executable:
     def __call__(self, *args: object, **kwargs: object) -> object: ...
     def execute(self, args: tuple, kwargs: dict, output: Output) -> object: ...
     def profile(self, args: tuple, kwargs: dict) -> list[CommandTime]:
-        """What each command of a call took."""
+        """Time of each command of a call."""
 
     def execute_sharded(
         self, calls: Sequence[tuple[tuple, dict]], memories: Sequence[object], output: Output, on: Sequence[Executable]
@@ -223,7 +223,7 @@ class Executable:
         """One call on several devices at a time, and the results of each. `on`: the program on each device."""
 
     def contents_of(self, arrays: Sequence[object]) -> Contents:
-        """What contiguous arrays hold now, by fingerprints; for programs of the processor."""
+        """Present contents of contiguous arrays, by fingerprints; for programs of the processor."""
 
     def symbols_of(self, dims: Sequence[int]) -> list[int]:
         """The values of the symbols for arguments with these sizes, which are those of all in order."""
@@ -317,7 +317,7 @@ class GpuDevice(Device):
         graphs: int,
     ) -> None: ...
     def launch_stats(self) -> dict:
-        """How runs of programs were given to the GPU."""
+        """Counts of the ways in which runs of programs were given to the GPU."""
 
     @property
     def blas_version(self) -> int:

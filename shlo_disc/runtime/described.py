@@ -12,7 +12,7 @@ from shlo_disc.errors import ArtifactError
 from shlo_disc.shape_dialect.dtypes import BY_NUMPY
 
 SHOWN = 6
-"""Of the arguments or results of a program, the most that a line has."""
+"""The most arguments or results of a program that a line has."""
 
 ROWS = 40
 """The most that a table has."""

@@ -32,7 +32,7 @@ _KEYWORDS = frozenset((
     "typename", "using", "virtual", "wchar_t", "int64_t", "int32_t", "int16_t", "int8_t", "uint64_t", "uint32_t",
     "uint16_t", "uint8_t", "size_t", "errno", "linux", "unix",
 ))  # fmt: skip
-"""Of C and C++, and names in the header."""
+"""Keywords of C and C++, and names in the header."""
 
 
 def export_library(artifact: Artifact, path: str | os.PathLike[str], name: str | None = None) -> None:

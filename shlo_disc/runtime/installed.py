@@ -6,7 +6,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 DEPENDENCIES = "jax torch-mlir llvmlite flatbuffers"
-"""What programs are compiled with, as package indexes call it; JAX depends on NumPy and SciPy."""
+"""Packages that programs are compiled with, by their names in package indexes; JAX depends on NumPy and SciPy."""
 
 
 def is_installed(package: str) -> bool:

@@ -177,7 +177,7 @@ def explainer(name: str, expected: TreeSpec) -> Callable[[tuple[Any, ...], dict[
 
 
 def explain_difference(name: str, expected: TreeSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Why a call's structure is not `expected`, in the words of jax.export."""
+    """The differences between a call's structure and `expected`, in the words of jax.export."""
     differences = [
         f"   - {path} is a {actual} in the invocation and a {wanted} when exported, so {reason}.\n"
         for label, spec, value in zip(("args", "kwargs"), expected.children, (args, kwargs), strict=True)

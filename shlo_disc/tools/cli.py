@@ -70,7 +70,7 @@ _OF_FILES = ("DISC-O108", "DISC-O109")
 """Codes of OptionErrors for which a program or a file is at fault."""
 
 COMPILER = ("jax", "jaxlib", "llvmlite", "torch_mlir")
-"""What artifacts are loaded without, and programs are not compiled without."""
+"""Packages that compiling programs needs and loading artifacts does not."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,7 +23,7 @@ from shlo_disc.shape_dialect.dtypes import BY_NAME, numpy_dtype
 
 _TABLE_BYTES = 1 << 30
 _TOLERANCES = {2: 2e-2, 4: 1e-3, 8: 1e-6}
-"""Of floats, by their bytes, of an array's largest element: the arguments are made up, and solvers iterate."""
+"""Tolerances of floats, by bytes, relative to the largest element: the arguments are synthetic, and solvers iterate."""
 
 
 @dataclass(frozen=True)

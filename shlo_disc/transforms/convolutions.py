@@ -14,7 +14,7 @@ from shlo_disc.shape_dialect.utils.convolution import convolution_of, static_pad
 from shlo_disc.transforms.policy import policy
 
 ELEMENTS = ("f32", "f64")
-"""Of the input, the weights and the result."""
+"""Element types of the input, the weights and the result."""
 
 
 def is_product(op: ir.OpView, packed: bool) -> bool:

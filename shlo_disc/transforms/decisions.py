@@ -32,7 +32,7 @@ PATTERNS: dict[str, Pattern] = {}
 """All patterns by name."""
 
 OUTCOMES: Counter[tuple[str, bool]] = Counter()
-"""How often each condition, "pattern.condition", was asked and held or did not. The fuzzer's coverage is read here."""
+"""Counts of the times that each condition, "pattern.condition", held or did not. The fuzzer's coverage is read here."""
 
 TURNED_OFF: set[str] = set()
 """Conditions that are taken to hold unseen, "pattern.condition": for tests that have to find out."""
@@ -167,7 +167,7 @@ class Refusal(NamedTuple):
 
 @dataclass
 class Record:
-    """Why patterns were taken and refused: for those who ask.
+    """The reasons for which patterns were taken and refused, for those who ask.
 
     proofs: for each decision, the relations that it has stood on. open: those that were asked for in vain where none
     was proved, so that it was done in a way that serves both cases.

@@ -33,7 +33,7 @@ _CHOICES = ("stablehlo.if", "stablehlo.case")
 
 
 Writes = dict[Start, ir.Operation]
-"""Where something is written, and by which op first."""
+"""Starts of the buffer slices that are written, each with the op that writes it first."""
 
 
 def verify_buffers(module: ir.Module, facts: Facts, entry: ir.Block) -> None:

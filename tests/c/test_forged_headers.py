@@ -26,7 +26,7 @@ from .test_robust import CHAIN, layers, packable
 
 ROOT = Path(__file__).parents[2]
 OF_NO_EFFECT = re.compile(r"\w+: (prepacked\b.*|pjrt\b.*|constants( reversed|\.\d+\.(offset|bytes) .*))")
-"""What is changed once the code has been compiled. Such a change is either right or refused."""
+"""Changes of fields that are written once the code has been compiled. Such a change is either right or refused."""
 
 
 def spectrum(x: jax.Array, w: jax.Array) -> dict[str, jax.Array]:

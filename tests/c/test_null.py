@@ -37,7 +37,7 @@ POINTERS = [
     if type_.endswith("*") or type_ == "ShloDiscCustomCall"
 ]
 OPTIONAL = {("disc_load", "options"), ("disc_load_bytes", "options")}
-"""Where NULL has a meaning."""
+"""Parameters for which NULL has a meaning."""
 
 
 class Given:

@@ -107,7 +107,7 @@ def program(name: str, sanitizer: str, folder: Path, sanitized: Path) -> Path:
 # ---- damage ------------------------------------------------------------------------------------------------------
 
 Damage = tuple[int, int, bytes]
-"""How many bytes are kept, and what is written over them where."""
+"""The number of bytes that are kept, the place of a change, and the bytes that are written there."""
 
 
 def damaged(good: bytes, damage: Damage) -> bytes:
@@ -203,7 +203,7 @@ while damage := read(24):
     except Exception as error:
         print(f"{type(error).__name__}: {getattr(error, 'message', error)}", end="\\0")
 """
-"""What `verdicts.cpp` does."""
+"""The same as `verdicts.cpp`, in Python."""
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ CASES = {
     "tune --rounds ": [],
     "ops ": [],
 }
-"""What is typed behind `shlo_disc`, and what the shell makes of its last word."""
+"""Texts typed behind `shlo_disc`, and the shell's completions of the last word of each."""
 
 
 @pytest.fixture

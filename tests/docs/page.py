@@ -32,7 +32,7 @@ ERRORS = ROOT / "docs" / "errors"  # whose examples raise what the pages say: te
 _MARK = re.compile(r"<!-- (left out|needs|file): (.+) -->")
 _ENVIRONMENT = re.compile(r"^<!-- environment: (.+) -->$", re.MULTILINE)
 _BEGIN = "\x1e"
-"""What the script prints before each block, with the line of the block."""
+"""The mark that the script prints before each block, with the line of the block."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Page:
 
     @property
     def left_out(self) -> list[str]:
-        """Why blocks do not run, one reason for each."""
+        """The reasons for which blocks do not run, one for each."""
         return [block.marks["left out"] for block in self.blocks if "left out" in block.marks]
 
     @property

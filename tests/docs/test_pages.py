@@ -15,7 +15,7 @@ LEFT_OUT = {
     "README.md": 1, "docs/failures.md": 1, "docs/gpu.md": 2, "docs/guides/adding-an-op.md": 1, "docs/install.md": 2,
     "docs/plugin.md": 2,
 }  # fmt: skip
-"""How many blocks of a page do not run, each for the reason that stands above it."""
+"""Number of blocks of a page that do not run, each for the reason that stands above it."""
 
 
 @pytest.mark.slow  # `make docs`, which every change has to pass, runs them

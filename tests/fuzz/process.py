@@ -25,7 +25,7 @@ class Process(Generic[Job, Answer]):
 
     limits_steps = False
     has_children = False
-    """Whether it starts processes of its own; else it ends with its parent."""
+    """True if it starts processes of its own; else it ends with its parent."""
 
     def __init__(self, serve: Callable[..., None], *arguments: Any, limit: float) -> None:
         self.job: Job | None = None

@@ -109,7 +109,7 @@ class Program:
 
 
 CARRIED = {"i1": "ui8", "f16": "ui16", "bf16": "ui16"}
-"""How the types that the interpreter's bindings do not exchange pass in and out of it."""
+"""Substitutes for the types that the interpreter's bindings do not exchange, in its inputs and outputs."""
 
 
 class Printer:

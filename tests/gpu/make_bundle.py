@@ -26,7 +26,7 @@ from tests.gpu.recorded_programs import sources
 ROOT = Path(__file__).resolve().parents[2]
 
 MOST_BYTES = 60_000_000
-"""Of each file."""
+"""Size limit of each file."""
 SECOND = ("models", "ops")
 """The families whose programs are in the second file."""
 

@@ -39,7 +39,7 @@ TAKEN = {
 
 NO_EPILOGUE, BIAS = 1, 4
 WITH_EPILOGUE = {kinds for kinds in TAKEN if kinds[1] == 0}
-"""Of these, those that epilogues are for. A bias has the type of D, an element for each row of it."""
+"""Entries of `TAKEN` that epilogues are for. A bias has the type of D, an element for each row of it."""
 
 VERSION = 130200
 WORKSPACE = 4096
@@ -114,14 +114,14 @@ class MockBlas:
 
     def __init__(self) -> None:
         self.refuses = False
-        """Whether no problem has an algorithm."""
+        """True if no problem has an algorithm."""
         self.fails: dict[str, int] = {}
         self.mistakes: list[str] = []
         self.calls: list[str] = []
         self.products: list[tuple[int, tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]] = []
         """The compute type and the layouts of A, B and D of every product that was given."""
         self.epilogues: list[int] = []
-        """What each of them does besides."""
+        """The epilogue of each of these products."""
         self._handles: dict[int, Any] = {}
         self._numbers = itertools.count(1)
         self._algorithms: list[tuple[Any, ...]] = []

@@ -103,7 +103,7 @@ class MockDriver(Streams, TensorMaps):
         self.images: dict[bytes, Image] = {}
         """By the bytes that are loaded."""
         self.fails: dict[str, int] = {}
-        """What the next call of a function is to give."""
+        """Status that the next call of a function is to return."""
         self.mistakes: list[str] = []
         self.launches: list[str] = []
         self._lock = threading.RLock()

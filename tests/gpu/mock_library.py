@@ -18,7 +18,7 @@ _ARGUMENTS = 16
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
 
 _LOADED: list[object] = []
-"""What has to live as long as the libraries."""
+"""Objects that have to live as long as the libraries."""
 
 
 def make_library(name: str, functions: Sequence[str], call: Callable[..., int], *, closed: int) -> Path:

@@ -25,7 +25,7 @@ PATIENCE = 60.0
 
 UNSAFE = frozenset({"cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuModuleLoadDataEx",
                     "cuModuleUnload", "cuEventSynchronize", "cuEventQuery", "cuMemGetInfo_v2"})  # fmt: skip
-"""What a thread may not call while it captures, for a graph would not have it."""
+"""Functions that a thread may not call while it captures, as a graph would not contain them."""
 
 Work = Callable[[], None]
 

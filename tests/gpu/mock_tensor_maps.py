@@ -18,7 +18,7 @@ UNASKED_SHARED = 48 << 10
 
 _MAGIC = 0x7E50_0000
 _BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2}
-"""Of the element types, by their numbers."""
+"""Sizes of the element types, by their numbers."""
 
 _SWIZZLE_BYTES = {1: 32, 2: 64, 3: 128}
 _MOST_SHARED_BYTES = 8

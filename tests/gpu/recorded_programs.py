@@ -22,7 +22,7 @@ from tests.run.jax_harnesses import BATCHES, NOT_UNIQUE, ROUGH, SUMS, _stacked, 
 
 SIZES = ({"b": 1, "s": 1}, {"b": 3, "s": 7}, {"b": 2, "s": 33}, {"b": 2, "s": 531}, {"b": 5, "s": 1024})
 MOST_BYTES = 4 << 20
-"""Of the arguments of a case at one of these sizes, which a bundle carries; matrices that grow both ways are more."""
+"""Limit for a case's arguments at one of these sizes, which a bundle carries; matrices that grow both ways are more."""
 
 LOOSER = 4
 """Times JAX's tolerances, which are for processors: libdevice's functions are off by up to 4 units, some by more."""

@@ -31,7 +31,7 @@ from tests.ir.gpu_cases import CASES, TARGETS
 TABLE = Path(__file__).with_name("sass.txt")
 
 REGISTER_SLACK = 8
-"""How many registers more than the table's a kernel may take: other versions of ptxas allocate a little differently,
+"""Registers that a kernel may take beyond the table's: other versions of ptxas allocate a little differently,
 and a thread is given registers by eights."""
 
 PACKAGE = "nvidia-cuda-nvdisasm"

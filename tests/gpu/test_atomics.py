@@ -45,7 +45,7 @@ INSTRUCTIONS = {
     ("f8E4M3FN", "add"): SWAP,
     ("f8E5M2", "multiply"): SWAP,
 }
-"""What combines an element, on every architecture."""
+"""Instructions that combine an element, on every architecture."""
 
 
 @functools.cache

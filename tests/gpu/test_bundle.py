@@ -48,7 +48,7 @@ def double(driver, grid, block, words):
     x, y, count, *_ = words
     driver.view(y, 4 * count).view(np.int32)[...] = 2 * driver.view(x, 4 * count).view(np.int32)
 """
-"""What the two programs' kernels do, by the names below."""
+"""Effects of the two programs' kernels, by the names below."""
 
 SITE = """
 import os

@@ -25,7 +25,7 @@ from tests.gpu.mock_driver import ILLEGAL_ADDRESS, OUT_OF_MEMORY, Image, MockDri
 pytestmark = needs_no_driver
 
 HALF = 4 << 20
-"""Of the pinned memory that copies go through."""
+"""Half of the pinned memory that copies go through."""
 
 SIZES = (1, 511, HALF - 1, HALF, HALF + 1, 2 * HALF, 2 * HALF + 1, 5 * HALF + 77)
 _ordinals = itertools.count()

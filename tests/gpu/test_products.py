@@ -295,7 +295,7 @@ BY_TF32 = """func.func @main(%x: tensor<?x7xf32>, %w: tensor<7x5xf32>) -> tensor
       allow_imprecise_accumulation = false> : (tensor<?x7xf32>, tensor<7x5xf32>) -> tensor<?x5xf32>
   return %y : tensor<?x5xf32>
 }"""
-"""What JAX exports for GPUs only."""
+"""A program that JAX exports for GPUs only."""
 
 
 @functools.cache

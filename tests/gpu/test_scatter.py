@@ -36,7 +36,7 @@ pytestmark = needs_mock_driver
 SIZES: list[Sizes] = [
     {"v": v, "d": d, "n": n + 1} for v, d, n in [(1, 1, 0), (1, 1, 1), (2, 3, 5), (7, 5, 31), (3, 7, 33), (13, 2, 257)]
 ]
-"""Where "n - 1" is how many indices there are."""
+"""Sizes for which "n - 1" is the number of indices."""
 
 ELEMENTS = (("v", "float32"), ("n - 1", "int32"), ("n - 1", "float32"))
 

@@ -26,7 +26,7 @@ from tests.ir.gpu_tensor_cores import TensorCores
 WARPGROUP = 128
 REGISTERS = 65536
 _FIRST = 1040
-"""Where the shared memory of a block begins: at no multiple of more than 16 bytes."""
+"""Start of the shared memory of a block: at no multiple of more than 16 bytes."""
 
 _BOX_ALIGNMENT = 1024
 _ELEMENTS = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "s8": np.int8, "u8": np.uint8}

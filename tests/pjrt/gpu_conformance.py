@@ -14,7 +14,7 @@ REFUSED = {
     "functions_of_the_user": "own_potrf",
     "programs_that_are_called_by_jax": "shlo_disc_call",
 }
-"""What there is not on GPUs, and what the refusal says, for each program that needs it."""
+"""Functions that GPUs lack, as the refusal names them, for each program that needs one."""
 
 OF_PROCESSORS = frozenset(
     {"arrays_and_caches", "memory_statistics", "programs_for_a_topology", "weights_that_others_write"}

@@ -26,7 +26,7 @@ UNIMPLEMENTED = {
     "AsyncTrackingEvent_Destroy", "Buffer_DonateWithControlDependency",
     "TopologyDescription_MakeCanonicalShapeForMemorySpace", "TopologyDescription_GetMemorySpaceKindIds",
 }  # fmt: skip
-"""What the table has for order's sake; docs/plugin.md lists the same."""
+"""Functions that are in the table only for its order; docs/plugin.md lists the same."""
 WITHOUT_OBJECT = {
     "Error_Destroy", "Error_Message", "Plugin_Initialize", "Plugin_Attributes", "Event_Create", "ExecuteContext_Create",
     "Client_Create", "TopologyDescription_Create",

@@ -10,7 +10,7 @@ import pytest
 from tests.pjrt.plugin import run_python
 
 OF_A_PROGRAM = 32 << 10
-"""What MLIR's bindings and the C library's heap keep of one is some 7 KB, more at first."""
+"""Limit for one program: MLIR's bindings and the C library's heap keep some 7 KB of it, more at first."""
 NOISE = 1 << 20
 
 

@@ -28,7 +28,7 @@ _UNARY: tuple[Callable[[Any], Any], ...] = (
     lambda x: (x > 0.3).to(x.dtype), lambda x: x.masked_fill(x < 0, 0.5), lambda x: x * x.shape[0] / (x.shape[1] + 1),
     lambda x: x.round().to(torch.int64).remainder(3).to(x.dtype), lambda x: torch.erf(x), lambda x: x.frac(),
 )  # fmt: skip
-"""Of one value, of its shape."""
+"""Functions of one value, with results of its shape."""
 
 _MOVING: tuple[Callable[[Any], Any], ...] = (
     lambda x: x.flip(1), lambda x: x.transpose(0, 1).contiguous().transpose(0, 1),
@@ -43,7 +43,7 @@ _MOVING: tuple[Callable[[Any], Any], ...] = (
     lambda x: torch.chunk(x, 2, -1)[0].repeat(1, 1, 2), lambda x: x.index_select(2, torch.arange(x.shape[2]).flip(0)),
     lambda x: torch.scatter_add(x, 1, torch.zeros_like(x, dtype=torch.int64), x * 0.1),
 )  # fmt: skip
-"""Of one value, whose elements are moved."""
+"""Functions of one value that move its elements."""
 
 _REDUCING: tuple[Callable[[Any], Any], ...] = (
     lambda x: x.sum(1, keepdim=True) / 4, lambda x: x.mean(-1, keepdim=True), lambda x: x.amax(1, keepdim=True),
@@ -52,7 +52,7 @@ _REDUCING: tuple[Callable[[Any], Any], ...] = (
     lambda x: x.norm(dim=-1, keepdim=True), lambda x: (x > 0).any(1, keepdim=True).to(x.dtype),
     lambda x: torch.topk(x, 2, -1)[0].sum(-1, keepdim=True), lambda x: x.std(0, keepdim=True, unbiased=False),
 )  # fmt: skip
-"""Of one value, to be added to it, which broadcasts."""
+"""Functions of one value whose results are added to it, which broadcasts."""
 
 _SOFT: tuple[Callable[[Any], Any], ...] = (
     lambda x: F.softmax(x, -1), lambda x: F.softmax(x, 1), lambda x: F.log_softmax(x, -1),
@@ -63,7 +63,7 @@ _SOFT: tuple[Callable[[Any], Any], ...] = (
     lambda x: torch.softmax(x @ x.transpose(1, 2), -1) @ x, lambda x: torch.einsum("btd,bsd->bts", x, x) @ x / 9,
     lambda x: torch.softmax((x @ x.mT).masked_fill(torch.ones(x.shape[1], x.shape[1]).triu(1) > 0, -1e9), -1) @ x,
 )  # fmt: skip
-"""Of one value, by rows."""
+"""Functions of one value by rows."""
 
 _BINARY: tuple[Callable[[Any, Any], Any], ...] = (
     torch.add, torch.sub, torch.mul, torch.maximum, torch.minimum, lambda x, y: x / (y.abs() + 1),
@@ -73,7 +73,7 @@ _BINARY: tuple[Callable[[Any, Any], Any], ...] = (
     lambda x, y: torch.cat([x, y], 1)[:, : x.shape[1]], lambda x, y: F.scaled_dot_product_attention(x, y, y),
     lambda x, y: (x[..., None] * y[..., None, :]).sum(-1),
 )  # fmt: skip
-"""Of two values."""
+"""Functions of two values."""
 
 
 class RandomModule(nn.Module):

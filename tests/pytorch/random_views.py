@@ -43,12 +43,12 @@ _VIEWS: tuple[View, ...] = (
     lambda x: x.view(x.shape) if x.dim() else x, lambda x: torch.broadcast_tensors(x, x[..., :1])[1],
     lambda x: x.as_strided((x.shape[0],), (x.stride(0),), x.storage_offset()), lambda x: x.squeeze(),
 )  # fmt: skip
-"""Of one tensor of at least one axis."""
+"""Views of one tensor of at least one axis."""
 
 _COMPUTED: tuple[View, ...] = (
     lambda x: x * 2, lambda x: x.sin(), lambda x: (x + 1).t() if x.dim() == 2 else x + 1, lambda x: x.cumsum(0),
 )  # fmt: skip
-"""Of one tensor, values that are views of no argument."""
+"""Functions of one tensor whose values are views of no argument."""
 
 _ROUNDED = (1, 3)
 """Those of them that are not the same in every correct program."""
@@ -58,7 +58,7 @@ _CHANGES: tuple[Callable[[Any, Any], Any], ...] = (
     lambda x, y: x.mul_(0.5), lambda x, y: x[::2].mul_(2), lambda x, y: x[1:, ::3].add_(1), lambda x, y: y.mul_(0.5),
     lambda x, y: x.diagonal().mul_(4), lambda x, y: x[:, x.shape[1] // 2 :].copy_(y[:, : (x.shape[1] + 1) // 2]),
 )  # fmt: skip
-"""Of two arguments in place."""
+"""Changes of two arguments in place."""
 
 
 class RandomViews:

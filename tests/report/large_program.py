@@ -11,7 +11,7 @@ from jax import export
 
 WIDTH = 16
 OPS_OF_A_LAYER = 17
-"""That jax.export gives, about."""
+"""Approximate number of ops that jax.export gives for a layer."""
 
 
 def large_program(layers: int) -> Any:

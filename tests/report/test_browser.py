@@ -29,7 +29,7 @@ SECONDS = 20
 """The most that opening a page or a panel may take: it takes about one, and machines of tests are busy."""
 
 LAYERS = 240
-"""Of the large program: more than 5,000 ops."""
+"""Layers of the large program: more than 5,000 ops."""
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +231,7 @@ CUT = """canvas => {
   const columns = [0, canvas.width - 1].map(x => copy.getImageData(x, 0, 1, canvas.height).data);
   return columns.some(column => column.some(value => value > 0));
 }"""
-"""Whether something is drawn at the left or right edge of a canvas."""
+"""Tells whether something is drawn at the left or right edge of a canvas."""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

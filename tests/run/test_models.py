@@ -44,7 +44,7 @@ KERNELS = {
     "crnn": {"convolution": 6, "dot": 3, "loop": 19, "recurrence": 2, "window": 4},
     "gpt2_decode": {"attention": 2, "dot": 9, "loop": 5, "row_reduce": 2},
 }
-"""How many kernels of each kind a call of the small model launches; a layer of BERT is four dots and an attention."""
+"""Kernels of each kind that a call of the small model launches; a layer of BERT is four dots and an attention."""
 PAIRS = [(1, 1), (1, 2), (2, 1), (3, 7), (5, 11), (2, 13), (7, 3), (4, 8), (1, 15), (1, 16), (3, 17), (2, 23)]
 BATCHES = [1, 2, 3, 4, 5, 7, 8, 11, 13, 15, 16, 17, 23]
 

@@ -16,7 +16,7 @@ import shlo_disc
 from tests.run.op_check import Sizes, Spec, assert_same, check, dtype_of, mlir_dtype, run_xla, small_integers
 
 FLOAT_ULPS = {"float32": 16, "float64": 16, "float16": 2, "bfloat16": 2}
-"""Of the product of magnitudes. Half floats are summed in f32 and rounded once."""
+"""Allowed error in ulps of the product of magnitudes. Half floats are summed in f32 and rounded once."""
 
 MATRIX_SIZES: list[Sizes] = [
     {"m": m, "n": n, "k": k}

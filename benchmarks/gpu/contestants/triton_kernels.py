@@ -19,9 +19,9 @@ from benchmarks.gpu.contestants import Refused
 from benchmarks.gpu.contestants.pytorch import Eager
 
 EPSILON = 1e-5
-"""Of `examples.micro`."""
+"""The epsilon of `examples.micro`."""
 ELEMENTS_A_BLOCK = 1024
-"""Of programs without rows."""
+"""Elements of a block in programs without rows."""
 
 
 @triton.jit

@@ -34,7 +34,7 @@ FIXED = "one more compile makes a symbol of it; where both sizes are one size by
 
 
 Miss = tuple[str, bool]
-"""Why a program is no instance of a symbolic one, and whether that is a size of an argument."""
+"""The reason that a program is no instance of a symbolic one, and whether that is a size of an argument."""
 
 
 class Count(Protocol):
@@ -101,7 +101,7 @@ class Ledger:
             self._form(program)[1].misses.append(miss)
 
     def explain(self, program: bytes) -> str:
-        """Why a program that is to be compiled is none that its function has.
+        """The reason that a program to be compiled is none of those that its function has.
 
         "" for the first one of a form, and where it was told before.
         """
@@ -233,7 +233,7 @@ def _row(function: _Function) -> FunctionRow:
 
 
 def _why(forms: Sequence[_Form]) -> str:
-    """Why a function has more than one program, in the words of what was found last."""
+    """The reason that a function has more than one program, in the words of what was found last."""
     reasons = [p.why for form in forms for p in form.programs if p.why]
     if reasons:
         return reasons[-1]
@@ -243,6 +243,6 @@ def _why(forms: Sequence[_Form]) -> str:
 
 
 LEDGER = Ledger()
-"""That of this process."""
+"""The ledger of this process."""
 
 __all__ = ["DEFECT", "DEVICES", "LEDGER", "VALUE", "MAX_PROGRAMS_VARIABLE", "Count", "Ledger"]

@@ -33,4 +33,4 @@ def _is_taken_apart(op: Any, known: dict[str, table.Row]) -> bool:
 
 
 _WHOLE = frozenset({"bucketize.Scalar", "bucketize.Tensor", "complex.default", "polar.default"})
-"""What PyTorch takes apart into ops in place, or by numbers that it reads, which cannot be exported."""
+"""Ops that PyTorch decomposes into ops in place, or by numbers that it reads, which cannot be exported."""

@@ -18,7 +18,7 @@ from .table import translates
 
 _ZERO, _ONE = Expr.const(0), Expr.const(1)
 _END = (1 << 63) - 1
-"""What PyTorch writes for the end of a slice that has none."""
+"""The end that PyTorch writes for a slice that has none."""
 
 
 @translates(

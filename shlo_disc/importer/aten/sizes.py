@@ -58,7 +58,7 @@ def _read(e: Any) -> Expr:
 
 
 ROUNDED = (functions.TruncToInt, functions.FloorToInt, functions.CeilToInt)
-"""What makes integers of floats."""
+"""Functions that convert floats to integers."""
 
 _named: contextvars.ContextVar[Mapping[Any, Expr]] = contextvars.ContextVar("named", default=MappingProxyType({}))
 

@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 _ROWS: dict[str, Row] = {}
 _OF_COMPLEX: dict[str, Translate | None] = {}
-"""What translates an op of complex numbers; None where what translates it of reals does."""
+"""Translations of ops of complex numbers; None where that of reals serves."""
 
 
 def translates(*names: str, takes_complex: bool = False) -> Callable[[Translate], Translate]:

@@ -11,7 +11,7 @@ import tempfile
 from typing import IO
 
 OUT_OF_MEMORY = ("out of memory", "bad_alloc", "Allocation failed", "MemoryError", "bad alloc")
-"""What is in the last words of a process that got no memory."""
+"""Texts in the last messages of a process that got no memory."""
 
 _SAID = 1 << 16
 """Bytes of standard error that are read, from its end."""
@@ -23,7 +23,7 @@ class ChildProcess:
     def __init__(self, module: str):
         self.module = module
         self.status = 0
-        """That of the last process that was ended, as `subprocess` gives it."""
+        """Exit status of the last process that was ended, as `subprocess` gives it."""
         self._process: subprocess.Popen[bytes] | None = None
         self._said: IO[bytes] | None = None
 

@@ -124,7 +124,7 @@ def _ended(status: int, said: str, data: bytes, what: str, limits: Limits) -> Pr
 
 
 READER = Reader()
-"""That of this process."""
+"""The reader of this process."""
 
 atexit.register(READER.close)
 os.register_at_fork(after_in_child=READER.forget)

@@ -186,10 +186,10 @@ def internalize(module: llvm.ModuleRef, exported: Collection[str]) -> None:
 
 
 HOST_FUNCTIONS = ("disc_plan", "disc_run")
-"""What the names of host functions begin with (`lowering/host_llvm`)."""
+"""Prefixes of the names of host functions (`lowering/host_llvm`)."""
 
 OPTIMISED_INSTRUCTIONS = 400
-"""Of a host function with branches: loops of a few commands gain by having their kernels inlined, long ones do not."""
+"""Limit for host functions with branches: loops of a few commands gain by inlining their kernels, long ones do not."""
 
 
 def _leave_host_programs(module: llvm.ModuleRef) -> None:

@@ -132,7 +132,7 @@ def _type_fault_of(op: ir.Operation, faults: dict[ir.Type, str]) -> str:
 
 
 def _fault(op: ir.Operation, name: str) -> str:
-    """Why code cannot be generated from `op`, or nothing."""
+    """The reason that code cannot be generated from `op`, or nothing."""
     dialect = name.split(".", 1)[0]
     if dialect not in _INPUT_DIALECTS:
         return "is not an op that code is generated from"

@@ -54,7 +54,7 @@ from shlo_disc.transforms.segments import segment_of
 from shlo_disc.transforms.views import root
 
 DECLARATIONS = ("disc.signature", "disc.symbol", "disc.dim", "disc.constraint")
-"""What a program has of the module that it is made of, besides its kernels."""
+"""Ops that a program takes from the module that it is made of, besides its kernels."""
 
 _GUARDS = codec_of(tuple[Guard, ...])
 

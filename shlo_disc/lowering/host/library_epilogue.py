@@ -20,7 +20,7 @@ from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.transforms.fusion.access import BROADCASTS, defining_op
 
 _ELEMENTS = ("f32", "f16", "bf16")
-"""Of sides whose sums are f32."""
+"""Element types of sides whose sums are f32."""
 
 
 def library_epilogue(loop: func.FuncOp, problem: MatrixProduct, buffers: Sequence[int]) -> LibraryEpilogue | None:

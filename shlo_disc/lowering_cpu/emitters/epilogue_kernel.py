@@ -21,7 +21,7 @@ from shlo_disc.shape_dialect.mlir import arith, ir, memref
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike, Symbol
 
 TILE_SIZES = tuple(Expr.of_atom(Symbol(f"%{name}")) for name in ("sums_step", "sums_column", "sums_past"))
-"""What the runtime tells of a tile: elements between its rows, its first column and the one past its last.
+"""Sizes of a tile that the runtime passes: elements between its rows, its first column and the one past its last.
 
 No symbol of a program has such a name."""
 

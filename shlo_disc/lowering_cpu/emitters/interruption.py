@@ -12,7 +12,7 @@ RUNTIME = Expr.of_atom(Symbol("%runtime"))
 """The address of the runtime, as a size of the kernel."""
 
 TRIPS = 64
-"""Of so many trips of a loop one asks."""
+"""Trips of a loop for each test whether the run has ended."""
 
 
 class Interruption:

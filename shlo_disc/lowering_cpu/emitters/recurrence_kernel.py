@@ -32,7 +32,7 @@ LONG_TRIP = 1 << 18
 """Vector operations of a trip, some 100 us, from which on each trip asks whether the run has ended."""
 
 SCRATCH_BYTES = 1 << 16
-"""What the scratch memory of a chunk should not exceed, unless it is for few rows."""
+"""Limit for the scratch memory of a chunk, unless it is for few rows."""
 
 
 def build_recurrence(frame: CpuFrame) -> tuple[Expr, Expr]:

@@ -63,7 +63,7 @@ _FEATURES = {
     "bf16x2": "avx512bf16", "i8x4": "avx512vnni", "bf16x2_amx": "amx-bf16", "i8x4_amx": "amx-int8",
     "ui8x4_amx": "amx-int8",
 }  # fmt: skip
-"""What multipliers need, besides registers of 512 bits."""
+"""Processor features that multipliers need, besides registers of 512 bits."""
 
 
 def format_of(element: str, options: CpuOptions) -> PackedFormat:

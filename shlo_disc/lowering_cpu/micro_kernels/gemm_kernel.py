@@ -36,7 +36,7 @@ FEWEST_CHAINS = 8
 """Independent sums needed to hide the latency of a multiply-add on two units."""
 
 ROWS_AHEAD = 32
-"""How far ahead rows of B are fetched: packed ones are a page of memory away, where processors stop fetching ahead."""
+"""Prefetch distance in rows of B: packed ones are a page of memory away, where processors stop fetching ahead."""
 
 _SPLIT = 8
 """Registers for the parts of words where no instruction multiplies pairs."""
@@ -69,7 +69,7 @@ def micro_kernels(tile: GemmTile) -> list[tuple[str, str]]:
 
 
 SIGNATURE = TILE.llvm_parameters.removeprefix("i64, ")
-"""Of the function for one number of rows."""
+"""Parameter types of the function for one number of rows."""
 
 
 _ARGUMENTS = "%a: !llvm.ptr, %b: !llvm.ptr, %b_step: i64, %c: !llvm.ptr, %c_step: i64, %k: i64, %accumulate: i64"

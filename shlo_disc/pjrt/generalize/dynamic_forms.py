@@ -246,7 +246,7 @@ DYNAMIC_FORMS: dict[str, Callable[[Emission, ir.OpView, int], ir.Value | list[ir
     "stablehlo.select_and_scatter": _select_and_scatter,
     "stablehlo.slice": _slice,
 }
-"""What replaces an op that states a size which is no number any more."""
+"""Dynamic form of each op that states a size which is no number any more."""
 
 STATED_BY_TYPE = tuple(
     "stablehlo." + name for name in ("broadcast_in_dim", "constant", "iota", "reshape", "rng_bit_generator")

@@ -25,7 +25,7 @@ from .symbols import choose_symbols, constants_of
 _MOST_BASES = 24  # expressions that a number may be made of
 _MOST_GIVEN = 16  # symbols that are sizes of no argument
 _STATED = 1.8
-"""What an expression costs that another attribute has, or its difference from a constant: the padding of a gradient."""
+"""Cost of an expression that another attribute has, or of its difference from a constant: the padding of a gradient."""
 
 
 class Expressions:
@@ -49,7 +49,7 @@ class Expressions:
         self.separate: set[int] = set()
         """Numbers that are equal in the samples only: of a slice, then, and of where something is cut."""
         self.pads_to_strides = are_strides_padded(samples)
-        """Whether the padding of some windows with strides changes."""
+        """True if the padding of some windows with strides changes."""
         self._known: dict[int, Expr] = {}
         self._stated: list[Expr] = []  # by attributes
         self._visited: set[str] = set()
@@ -61,7 +61,7 @@ class Expressions:
             self._known[relations.root(number)] = Expr.symbol(name)
             self.facts.declare(name, min=1)
         self.bases = [Expr.symbol(name) for name in self.symbols]
-        """What other sizes may be made of."""
+        """Expressions that other sizes may be made of."""
         self._sizes = {relations.root(n) for n in range(len(samples.values)) if not samples.is_attribute(n)}
         self._search = Search(self._environments(), constants_of(samples, relations, self.symbols.values()))
         elements = {number for numbers in samples.elements.values() for number in numbers}

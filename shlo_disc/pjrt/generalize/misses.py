@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Why a program is no instance of a symbolic one."""
+"""Reasons that a program is no instance of a symbolic one."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from .samples import Samples
 from .search import Found, Values
 
 _FIXED_SIZE = 2.5
-"""What a result of a fixed size costs: less than a line through two samples, more than a remainder by the stride."""
+"""Cost of a result of a fixed size: less than a line through two samples, more than a remainder by the stride."""
 
 
 class Padded(NamedTuple):

@@ -17,7 +17,7 @@ _PERHAPS_PLAIN = ("stablehlo.broadcast_in_dim", "stablehlo.slice")
 
 
 class NotGeneralError(DiscError):
-    """Why there is no symbolic program for some programs; it is compiled for each of their sizes then.
+    """No symbolic program exists for some programs; each of their sizes is compiled then.
 
     location: the source line of the op at fault, "" where it is not known; it ends the message.
     """

@@ -22,7 +22,7 @@ _RELOCATION = re.compile(r"^R_\w+\s+(\S+?)(?:-0x4)?$")
 _ADDRESS = re.compile(r"\b(?:0x)?[0-9a-f]+ <([^+>]+)(?:\+0x([0-9a-f]+))?>")
 _COMMENT = re.compile(r"\s+#.*")
 _RELATIVE = re.compile(r"-?0x[0-9a-f]+\(%rip\)")
-"""What a comment has as a name."""
+"""An address relative to rip, for which a comment has a name."""
 
 _SECONDS = 120
 

@@ -34,7 +34,7 @@ CALL = "call"
 """The attribute with what an op of `disc_host` is told."""
 
 GUARDS = "guards"
-"""What the kernels of a call choose at run time, an array, for those who want to know."""
+"""The attribute with the choices that a call's kernels make at run time, an array; for information only."""
 
 FUSION = "fusion"
 """The name of the fusion that an op runs, a string; its kind is `kind`."""
@@ -227,7 +227,7 @@ class Gemm:
 
 
 PRECISIONS = ("full", "default", "tf32")
-"""Of the factors of a product on a device: all of their bits, those of TF32 if the user of the device allows that, or
+"""Precisions of a GEMM's sides on a device: all of their bits, those of TF32 if the user of the device allows that, or
 those of TF32 as the program says."""
 
 

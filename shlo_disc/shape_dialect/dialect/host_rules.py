@@ -353,4 +353,4 @@ HOST_RULES: dict[str, Callable[[Scope, ir.Operation], None]] = {
     "arith.index_cast": _cast,
     **dict.fromkeys(("scf.condition", "scf.if", "scf.index_switch", "scf.while", "scf.yield"), _control),
 }
-"""What is checked of the ops of a host program, besides that those of `disc_host` are told what they have to be."""
+"""Checks of the ops of a host program, besides `_is_told`, the check of the ops of `disc_host`."""

@@ -150,4 +150,4 @@ RULES: dict[str, Callable[[Scope, ir.Operation], None]] = {
     "disc.signature": _signature_fits,
     **HOST_RULES,
 }
-"""What is checked of an op of ours besides `LOCAL`."""
+"""Checks of ops of ours besides those in `LOCAL`."""

@@ -45,7 +45,7 @@ make_once(Disc)
 
 
 LOCAL: dict[str, Callable[[ir.OpView], None]] = {}
-"""What is checked of each op of the dialect by itself; `verifier.py` fills it in. Raises ValueError."""
+"""Checks of each op of the dialect by itself, which raise ValueError; `verifier.py` fills it in."""
 
 
 def verify_by(op: ir.OpView) -> bool:

@@ -28,7 +28,7 @@ class CustomCall:
 
 
 _FUNCTION_POINTER: Any = ctypes.CFUNCTYPE(None).__mro__[1]
-"""What all of ctypes' function pointers derive from."""
+"""The base class of all of ctypes' function pointers."""
 
 _registered: dict[str, CustomCall] = {}
 _retired: list[CustomCall] = []

@@ -19,7 +19,7 @@ LOWERINGS = {
     "import": "resolved while the program is read",
     "order": "orders other ops; generates no code",
 }
-"""How an op can be lowered."""
+"""Ways in which an op can be lowered."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ _MAX_TERMS = 128
 _MAX_PROBLEMS = 48
 
 _FAR = 1 << 20
-"""Where intervals give no bound and a value lies further below zero than this, no bound is looked for."""
+"""Distance below zero beyond which no bound of a value is looked for, where intervals give none."""
 
 Bound = int | float | None
 

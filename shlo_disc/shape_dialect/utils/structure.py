@@ -19,7 +19,7 @@ from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 _NAMES = frozenset({"sym_name", "sym_visibility", "function_type"})
-"""What a function is called, and what follows from its block."""
+"""Attributes that name a function, or follow from its block."""
 
 
 class SizeNames:

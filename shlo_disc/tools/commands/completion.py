@@ -20,7 +20,7 @@ PROGRAM = "shlo_disc"
 
 _VIEWS = ("llvm", "optimized-llvm", "asm", "ptx", "host-llvm")
 _WORDS = {"target": TARGETS, "stage": (*STAGES, *_VIEWS), "stages": (*STAGES, *_VIEWS)}
-"""What options take that are no choices of the parser's."""
+"""Values of options whose choices the parser does not list."""
 
 
 class _Option(NamedTuple):

@@ -40,7 +40,7 @@ from shlo_disc.tools.commands.common import (
 from shlo_disc.tools.commands.facts import code_facts
 
 _SYNTAX = {"llvm": LLVM, "optimized-llvm": LLVM, "host-llvm": LLVM, "ptx": PTX, "asm": ASSEMBLY}
-"""That of each view; stages are MLIR."""
+"""Syntax of each view; stages are MLIR."""
 
 _RED, _GREEN, _CYAN, _BOLD, _PLAIN = "\033[31m", "\033[32m", "\033[36m", "\033[1m", "\033[0m"
 _COLOURS = {"-": _RED, "+": _GREEN, "@": _CYAN}

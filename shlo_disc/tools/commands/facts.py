@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Facts = dict[str, Any]
 
 SECTIONS = {"object": "native code", "ptx": "PTX", "consts": "constants", "packed": "packed constants"}
-"""How lines name a section."""
+"""Names of the sections in printed lines."""
 
 
 # ---- what info prints ---------------------------------------------------------------------------------------------

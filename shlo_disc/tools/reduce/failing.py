@@ -20,7 +20,7 @@ from .worker import bytecode_of
 WORKER = f"{__package__}.worker"
 KINDS = ("wrong", "error", "crash")
 SIZES = (3, 1, 2, 16, 17, 37)
-"""Of symbols that nothing is said of."""
+"""Sizes of symbols without given values."""
 _LEAST_LIMIT, _PATIENCE = 10.0, 20.0
 """A program may take so many seconds, and as many times as long as the first one that the process answered for."""
 

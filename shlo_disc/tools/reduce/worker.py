@@ -31,7 +31,7 @@ from shlo_disc.shape_dialect.mlir import ir, passmanager
 from shlo_disc.tools.bisect.search import difference
 
 _CHANGING = re.compile(r"'[^']*'|\"[^\"]*\"|<[^>]*>|[%@#]?[\w.#]*\d[\w.#]*")
-"""What a message says of one program: names and types in quotes, values, numbers."""
+"""Parts of a message that depend on the program: names and types in quotes, values, numbers."""
 
 
 def pattern_of(error: BaseException) -> str:

@@ -29,7 +29,7 @@ CANDIDATES = (
     KernelSchedule(serial_work=75_000),
     KernelSchedule(serial_work=1_200_000),
 )
-"""What is tried; the first one is the default."""
+"""Schedules to try; the first one is the default."""
 
 LEAST_GAIN = 0.03
 """The part of its time that a kernel has to save over the default."""

@@ -127,7 +127,7 @@ class Member:
     product: MatrixProduct
     follower: ir.OpView | None = None
     needs_room: bool = False
-    """Whether no result can hold the accumulators."""
+    """True if no result can hold the accumulators."""
 
     @property
     def last(self) -> ir.OpView:

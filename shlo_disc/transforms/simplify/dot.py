@@ -19,7 +19,7 @@ from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern, defin
 SUM_TYPES = {
     "f32": "f32", "f64": "f64", "bf16": "f32", "f16": "f32", "i8": "i32", "ui8": "ui32", "i32": "i32", "ui32": "ui32",
 }  # fmt: skip
-"""What products of each element type are: their sums."""
+"""Accumulator type of matrix products of each element type."""
 
 
 def transposed_operand(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:

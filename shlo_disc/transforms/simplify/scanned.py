@@ -25,7 +25,7 @@ from shlo_disc.transforms.simplify.loop_product import LoopProduct
 from shlo_disc.transforms.views import broadcast, view
 
 MOST_GROWTH = 8
-"""How much larger than what is scanned the products of all iterations may be."""
+"""Limit for the size of the products of all iterations, as a multiple of what is scanned."""
 
 Attributes = dict[str, ir.Attribute]
 

@@ -21,7 +21,7 @@ from tests.fuzz.near.program import (
 Dim = str | int
 CONSTANTS = (1, 2, 3, 4, 5, 8, 12, 16, 17)
 USUAL = 0.6
-"""How likely a choice is the first one, which makes what the pattern is for."""
+"""Probability that a choice is the first one, which makes what the pattern is for."""
 
 
 class Builder:

@@ -11,7 +11,7 @@ import numpy as np
 from tests.fuzz.near.reference.numbers import EPSILON, TINY, Number
 
 SLACK = 4.0
-"""How much larger than its bound an error may be: bounds are of the first order."""
+"""Factor by which an error may exceed its bound: bounds are of the first order."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tests.fuzz.near.program import PIECES, SYMBOLS, Program, Rejected
 WEIGHTS = {"binary": 8, "unary": 4, "reduce": 6, "einsum": 5, "along": 4, "transpose": 2, "outer": 2, "cumulative": 1,
            "slice": 2, "concat": 1, "merge": 1, "split": 1, "broadcast": 2, "mask": 1, "where": 2, "write": 1,
            "scatter": 1, "take": 1, "index": 1}  # fmt: skip
-"""How often a piece is drawn; others 0.6."""
+"""Relative frequency of each piece; 0.6 for others."""
 
 
 def composite(rng: random.Random, dtype: str = "float32", length: int | None = None, fragments: bool = True) -> Program:

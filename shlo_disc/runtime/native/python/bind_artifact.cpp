@@ -68,9 +68,9 @@ void bind_artifact(nb::module_ &module) {
              "The packed forms of a program's constants, as a section of an artifact has them; empty where there are none. "
              "Raises ArtifactError where the header is malformed.");
   module.def("header_digest", &digest_of_header, nb::arg("header"),
-             "What the code of a program has of its header: 32 bytes, the same for the artifact as packed and as plugins "
-             "serialize it. Raises ArtifactError where it is no JSON object.");
-  nb::class_<Header>(module, "Header", "What a header says of a program, but for its pytrees.")
+             "Digest of the header fields that a program's code depends on: 32 bytes, the same for the artifact as "
+             "packed and as plugins serialize it. Raises ArtifactError where it is no JSON object.");
+  nb::class_<Header>(module, "Header", "The contents of a program's header, except its pytrees.")
       .def("__init__",
            [](Header *self, const nb::bytes &text) {
              new (self) Header(read_header(parse_header({text.c_str(), text.size()})));

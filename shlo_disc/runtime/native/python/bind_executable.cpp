@@ -36,7 +36,7 @@ Buffer buffer_from_host(Device &device, nb::handle host, nb::object memory) {
 }
 
 void bind_device(nb::module_ &module) {
-  nb::class_<Device>(module, "Device", "Where programs run, and its memory, shared by the executables of one client.")
+  nb::class_<Device>(module, "Device", "A device that runs programs, with memory shared by one client's executables.")
       .def("memory_stats", [](const Device &self) { return stats_dict(self.allocator->stats()); })
       .def("reset_peak", [](const Device &self) { self.allocator->reset_peak(); })
       .def("trim", [](Device &self) { return without_gil([&] { return self.trim(); }); })
@@ -91,11 +91,11 @@ void bind_executable(nb::module_ &module) {
       .value("numpy", Output::numpy)
       .value("jax", Output::jax)
       .value("buffer", Output::buffer);
-  nb::class_<CommandTime>(module, "CommandTime", "How often a command ran, for how long, and the way chosen for it.")
+  nb::class_<CommandTime>(module, "CommandTime", "Number of a command's runs, their time, and the way chosen for it.")
       .def_ro("calls", &CommandTime::calls)
       .def_ro("nanoseconds", &CommandTime::nanoseconds)
       .def_ro("way", &CommandTime::way);
-  nb::class_<Contents>(module, "Contents", "What arrays held.")
+  nb::class_<Contents>(module, "Contents", "The contents that arrays had.")
       .def("__eq__", [](const Contents &self, const Contents &other) { return self == other; }, nb::is_operator());
   nb::class_<PythonExecutable>(module, "Executable")
       .def("__init__",
@@ -116,7 +116,7 @@ void bind_executable(nb::module_ &module) {
       .def("execute", &PythonExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
       .def("execute_sharded", &PythonExecutable::call_sharded, nb::arg("calls"), nb::arg("memories"), nb::arg("output"),
            nb::arg("on"), "One call on several devices at a time, and the results of each. `on`: the program on each device.")
-      .def("profile", &PythonExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each command of a call took.")
+      .def("profile", &PythonExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "Time of each command of a call.")
       .def(
           "contents_of",
           [](const PythonExecutable &self, const std::vector<nb::object> &arrays) {
@@ -124,7 +124,7 @@ void bind_executable(nb::module_ &module) {
               throw Error(ErrorKind::device, "contents_of is for programs of the processor");
             return Contents(self.core()->pool(), arrays);
           },
-          nb::arg("arrays"), "What contiguous arrays hold now, by fingerprints; for programs of the processor.")
+          nb::arg("arrays"), "Present contents of contiguous arrays, by fingerprints; for programs of the processor.")
       .def(
           "symbols_of",
           [](const PythonExecutable &self, const std::vector<int64_t> &dims) {

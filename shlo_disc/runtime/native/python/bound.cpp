@@ -136,9 +136,9 @@ void bind_bound_executable(nb::module_ &module) {
            nb::arg("executable"), nb::arg("args"), nb::arg("bound_tree"), nb::arg("rest_tree"),
            nb::arg("explain_bound"), nb::arg("explain_structure"), nb::arg("donate"), nb::arg("copy"))
       .def("execute", &BoundExecutable::call, nb::arg("args"), nb::arg("kwargs"), nb::arg("output"))
-      .def("profile", &BoundExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "What each command of a call took.")
+      .def("profile", &BoundExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "Time of each command of a call.")
       .def("record", &BoundExecutable::record, nb::arg("args"), nb::arg("kwargs"),
-           "When the commands of a call ran, and the ranges of their work.");
+           "Times at which the commands of a call ran, and the ranges of their work.");
 }
 
 } // namespace disc

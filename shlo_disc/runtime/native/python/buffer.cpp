@@ -238,7 +238,7 @@ void bind_buffer(nb::module_ &module) {
       .def("delete", &Buffer::remove, "Releases the memory; arrays made from it earlier keep their part.")
       .def("is_deleted", &Buffer::is_deleted)
       .def("is_ready", &Buffer::is_ready,
-           "Whether the elements are ready: always true on the CPU, where a call has ended when it returns a Buffer.")
+           "True if the elements are ready: always on the CPU, where a call has ended when it returns a Buffer.")
       .def("ready_event",
            [](nb::handle self) {
              const auto &buffer = nb::cast<const Buffer &>(self);

@@ -136,7 +136,7 @@ void bind_gpu(nb::module_ &module) {
            }),
            nb::arg("ordinal"), nb::arg("memory_limit"), nb::arg("cache_limit"), nb::arg("blas_names"),
            nb::arg("may_use_tf32"), nb::arg("fuses_products").none(), nb::arg("graphs"))
-      .def("launch_stats", &launch_stats, "How runs of programs were given to the GPU.")
+      .def("launch_stats", &launch_stats, "Counts of the ways in which runs of programs were given to the GPU.")
       .def_prop_ro(
           "blas_version", [](cuda::GpuDevice &self) { return without_gil([&] { return self.blas().version(); }); },
           "cuBLASLt's, as it gives it; 0 where there is none.")

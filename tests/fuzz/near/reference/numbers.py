@@ -26,7 +26,7 @@ LARGEST = {
 }
 
 SUM_EPSILON = {name: min(eps, EPSILON["float32"]) for name, eps in EPSILON.items()}
-"""That of the type in which sums are formed: 16 bits are summed in float32."""
+"""Epsilon of the type in which sums are formed: 16 bits are summed in float32."""
 
 _STORED = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
 
