@@ -18,7 +18,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import entry_block, terminator_of
 
 STAGES: list[str] = []
-"""Those in which `negate-becomes-abs` has run."""
+"""The stages in which `negate-becomes-abs` has run, in order."""
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 ARGS = (("n", "float32"), ("n, n", "float32"))
