@@ -25,7 +25,7 @@ from shlo_disc.errors import (
 )
 from shlo_disc.options import KernelSchedule, Options, Schedule
 from shlo_disc.runtime.installed import is_installed
-from shlo_disc.shape_dialect.registry.custom_calls import register_custom_call
+from shlo_disc.shape_dialect.custom_calls import register_custom_call
 
 if TYPE_CHECKING:
     from shlo_disc import numpy as numpy

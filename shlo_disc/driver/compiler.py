@@ -30,10 +30,10 @@ from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.remembered import remembering
-from shlo_disc.shape_dialect.dialect.verifier import verify_dialect
 from shlo_disc.shape_dialect.inference.verify_sizes import verify_sizes
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import entry_block, main_function
+from shlo_disc.shape_dialect.verifier import verify_dialect
 from shlo_disc.transforms.decisions import deciding
 from shlo_disc.transforms.policy import compiling_for
 from shlo_disc.verify import verify_buffers, verify_fusions

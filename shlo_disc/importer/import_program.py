@@ -19,8 +19,8 @@ from shlo_disc.shape_dialect.dialect.names import LAYOUT, PARTICIPANTS, STAGE
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind
 from shlo_disc.shape_dialect.dialect.signature import Signature, TensorSpec, dtype_of, read_signature, write_signature
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, has_dims
-from shlo_disc.shape_dialect.inference.values import bound_elements
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.values import bound_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.collectives import counts_of

@@ -22,7 +22,7 @@ from shlo_disc.errors import ArgumentTypeError, ProgramError
 from shlo_disc.importer.programs import JaxProgram
 from shlo_disc.runtime import callbacks
 from shlo_disc.runtime.exporting import exporting
-from shlo_disc.shape_dialect.registry.custom_calls import OF_THIS_PROCESS
+from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
@@ -101,8 +101,8 @@ def _export_with_sizes(function: Callable[..., Any], specs: tuple[Any, Any], sco
 
 def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -> Any:
     """JAX has no form for transforms whose lengths are symbols; this is ours."""
-    from shlo_disc.shape_dialect.inference.rules.fft import KINDS
-    from shlo_disc.shape_dialect.inference.rules.fft import TARGET as FFT_TARGET
+    from shlo_disc.shape_dialect.ops.fft import KINDS
+    from shlo_disc.shape_dialect.ops.fft import TARGET as FFT_TARGET
 
     kind = np.int64(KINDS.index(fft_type.name))
     return jax.ffi.ffi_lowering(FFT_TARGET)(ctx, x, kind=kind, rank=np.int64(len(fft_lengths)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shlo_disc.shape_dialect.custom_calls import find_custom_call, is_callback
 from shlo_disc.shape_dialect.dtypes import BY_MLIR
-from shlo_disc.shape_dialect.inference.rules.fft import KINDS
-from shlo_disc.shape_dialect.inference.rules.linear_algebra import parameters_of, shape_operands
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.registry.custom_calls import find_custom_call, is_callback
-from shlo_disc.shape_dialect.registry.lapack import LAPACK, MATRIX, LapackFunction, LapackTensor
+from shlo_disc.shape_dialect.ops.fft import KINDS
+from shlo_disc.shape_dialect.ops.lapack import LAPACK, MATRIX, LapackFunction, LapackTensor
+from shlo_disc.shape_dialect.ops.lapack_sizes import parameters_of, shape_operands
 from shlo_disc.shape_dialect.utils.attributes import attribute_values
 
 UNKNOWN = "this custom call has no lowering"

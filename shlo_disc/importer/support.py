@@ -11,10 +11,9 @@ from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.signature import DTYPES, Signature
 from shlo_disc.shape_dialect.dialect.types import dims_of_attr, storage_type
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.registry import TABLE
+from shlo_disc.shape_dialect.ops import ELEMENTWISE, TABLE
 from shlo_disc.shape_dialect.utils.collectives import COLLECTIVES, groups_of, reduction_of, runs_on_all
 from shlo_disc.shape_dialect.utils.locations import operation_name, source_line
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.utils.regions import all_values, called_function, captured, constant_of
 
 from .library_calls import ADVICE, custom_call_problem, fft_problem

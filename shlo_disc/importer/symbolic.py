@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 
 from shlo_disc.errors import OptionError
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC
-from shlo_disc.shape_dialect.inference.size_relations import RULES, Size
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import TABLE
+from shlo_disc.shape_dialect.ops.size_relations import Size
 
 from .symbolic_twins import TWINS, SizeValues, stated_sizes
 from .unknowns import Unknowns
@@ -47,8 +48,9 @@ def _solve(block: ir.Block, operations: Sequence[tuple[int, ir.OpView]]) -> Unkn
     unknowns = Unknowns(block)
     for _, op in operations:
         name = op.operation.name
-        if name in RULES:
-            RULES[name](unknowns, op)
+        relate = TABLE[name].relate if name in TABLE else None
+        if relate is not None:
+            relate(unknowns, op)
         elif name not in ("func.return", "stablehlo.return"):
             for value in [*op.operands, *op.results]:
                 unknowns.fix(value)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from shlo_disc.shape_dialect.inference.size_relations import Size, rank, reshape_groups, splat_text, window_axes
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.ops.gathers import window_axes
+from shlo_disc.shape_dialect.ops.size_relations import Size, rank, reshape_groups, splat_text
 
 from .unknowns import Unknowns
 

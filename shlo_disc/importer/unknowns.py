@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shlo_disc.shape_dialect.inference.size_relations import Size, SizeRelations, extent, rank
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.size_relations import Size, SizeRelations, extent, rank
 
 
 class Unknowns(SizeRelations):

@@ -30,9 +30,9 @@ from shlo_disc.lowering.elementwise import Elementwise, MathLibrary
 from shlo_disc.lowering.positions import Position, PositionMath, index_constant
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
+from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 
 Positions = tuple[Position, ...]
 SizeOf = Callable[[Expr], ir.Value]

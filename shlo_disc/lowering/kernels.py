@@ -12,11 +12,11 @@ from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of, kind_o
 from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import arith, func, ir
+from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops.index_maps import unit_axes
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.symbolic.facts import Facts
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.utils.structure import SizeNames, Structure, renamed
-from shlo_disc.transforms.fusion.access import unit_reshape_axes
 
 _LARGE = 256
 """A size of at least this is long to every kernel."""
@@ -182,7 +182,7 @@ def output_positions(output: ir.Value, positions: Positions, domain: Dims) -> Po
     dims = dims_of(output)
     if dims == domain:
         return positions
-    axes = unit_reshape_axes(dims, domain, tuple(range(len(domain))))
+    axes = unit_axes(dims, domain)
     if axes is None:
         raise ValueError(f"outputs of one loop have different sizes: {dims} and {domain}")
     return tuple(Position(index_constant(0)) if a is None else positions[a] for a in axes)

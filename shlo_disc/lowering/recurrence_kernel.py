@@ -14,7 +14,7 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.element_types import element_of
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.frame import Frame
-from shlo_disc.lowering.index_rules.movement import scalar_starts
+from shlo_disc.lowering.index_rules.moves import window_starts
 from shlo_disc.lowering.kernels import op_cost
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.recurrence_schedule import IterationSchedule, Step
@@ -227,7 +227,7 @@ class RecurrenceKernel:
     def _in_stack(self, number: int, place: Positions) -> Positions:
         update = self.found.stacks[number]
         whole, window, *starts = update.operands
-        first = scalar_starts(self.elements, starts, dims_of(whole), dims_of(window))
+        first = window_starts(self.elements, starts, dims_of(whole), dims_of(window))
         return tuple(self.elements.math.add(p, s) for p, s in zip(place, first, strict=True))
 
     def _finish(self) -> None:

@@ -24,14 +24,14 @@ from shlo_disc.lowering_gpu.select_scatter_kernel import build_select_and_scatte
 from shlo_disc.lowering_gpu.sort_kernel import build_sort
 from shlo_disc.lowering_gpu.top_k_kernel import build_top_k
 from shlo_disc.lowering_gpu.update_kernel import build_update
+from shlo_disc.shape_dialect.custom_calls import find_custom_call
 from shlo_disc.shape_dialect.dialect.fusion import kind_of, product_of
 from shlo_disc.shape_dialect.dialect.library import library_function_of
 from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.registry.custom_calls import find_custom_call
+from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike, ceildiv
 from shlo_disc.shape_dialect.utils.locations import operation_name, source_line
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 
 Builder = Callable[[GpuFrame], tuple[Expr, ExprLike]]
 """Emits the body of a kernel; returns how many blocks have work, and the cost of what one does."""

@@ -22,10 +22,10 @@ from shlo_disc.lowering_gpu.lane_math import LaneMath, Multiples
 from shlo_disc.lowering_gpu.lanes import Lanes
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
+from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 
 TILE = 32
 """Rows and columns of a tile."""

@@ -7,7 +7,7 @@ The host program sees to it that the operand is there: it is the operand's own b
 from __future__ import annotations
 
 from shlo_disc.lowering.elements import uniform
-from shlo_disc.lowering.index_rules.movement import scalar_starts
+from shlo_disc.lowering.index_rules.moves import window_starts
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.window_update import write_into_window
 from shlo_disc.lowering_gpu.grid import THREADS, each_thread
@@ -25,7 +25,7 @@ def build_update(frame: GpuFrame) -> tuple[Expr, int]:
 
     def element(linear: ir.Value) -> None:
         with elements.scope():
-            starts = scalar_starts(elements, list(op.operands)[2:], whole, window)
+            starts = window_starts(elements, list(op.operands)[2:], whole, window)
             where = uniform(delinearize(linear, window, frame.size_of))
             write_into_window(frame, elements, op, where, starts)
 

@@ -33,7 +33,7 @@ from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
 from shlo_disc.runtime.clients import client, gpu_client
 from shlo_disc.runtime.cuda_libraries import nccl_names
 from shlo_disc.runtime.native_module import CallCount, open_nccl, plugin_programs
-from shlo_disc.shape_dialect.registry.custom_calls import register_custom_call
+from shlo_disc.shape_dialect.custom_calls import register_custom_call
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import layouts, observation

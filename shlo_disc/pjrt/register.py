@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from shlo_disc.runtime import callbacks
-from shlo_disc.shape_dialect.registry.custom_calls import register_custom_call
+from shlo_disc.shape_dialect.custom_calls import register_custom_call
 
 from . import exported
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from shlo_disc.errors import ArtifactError
-from shlo_disc.shape_dialect.registry.custom_calls import OF_THIS_PROCESS
+from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS
 
 from . import _native
 from .described import program_table, program_text, size_text, target_row

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from shlo_disc.shape_dialect.custom_calls import PYTHON_CALLBACK, register_custom_call
 from shlo_disc.shape_dialect.dtypes import BY_NAME, numpy_dtype
-from shlo_disc.shape_dialect.registry.custom_calls import PYTHON_CALLBACK, register_custom_call
 
 from .exporting import is_exporting, keep
 

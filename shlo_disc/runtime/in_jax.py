@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shlo_disc.errors import ArgumentTypeError, ShapeError
+from shlo_disc.shape_dialect.custom_calls import COMPILED_PROGRAM, register_custom_call
 from shlo_disc.shape_dialect.dtypes import BY_NAME
-from shlo_disc.shape_dialect.registry.custom_calls import COMPILED_PROGRAM, register_custom_call
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import _native

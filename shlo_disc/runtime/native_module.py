@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from shlo_disc.errors import ArtifactError
+from shlo_disc.shape_dialect.custom_calls import find_custom_call
 from shlo_disc.shape_dialect.dtypes import DType, numpy_dtype
-from shlo_disc.shape_dialect.registry.custom_calls import find_custom_call
 
 from . import _native
 from .adapt import adapt_argument

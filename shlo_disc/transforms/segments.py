@@ -12,8 +12,8 @@ from shlo_disc.shape_dialect.dialect.declarations import name_of, symbols_in
 from shlo_disc.shape_dialect.dialect.names import SEGMENT
 from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr
-from shlo_disc.shape_dialect.inference.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, nested_blocks
 from shlo_disc.shape_dialect.utils.windows import window_sizes

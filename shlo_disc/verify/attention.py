@@ -16,7 +16,7 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import ELEMENTWISE
 
 _SPREADS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 _FLOATS = ("f32", "f16", "bf16")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shlo_disc.shape_dialect.registry import TABLE
+from shlo_disc.shape_dialect.ops import TABLE
 from tests.fuzz.case import Case, case_of, program_of
 from tests.fuzz.families import OPS, WITHOUT
 from tests.fuzz.kept import describe, load

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shlo_disc.shape_dialect.registry import TABLE, Row
+from shlo_disc.shape_dialect.ops import TABLE, OpDef
 from tests.gpu import op_programs_of_lines as lines
 from tests.gpu.op_program import Form, binary, real_of, unary, without_xla
 from tests.gpu.op_programs_of_elements import (
@@ -79,7 +79,7 @@ WITHOUT = ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "co
 """Ops that vanish where one device runs a program; `test_collectives.py` has those of several GPUs."""
 
 
-def row_of(op: str) -> Row:
+def row_of(op: str) -> OpDef:
     """The row of an op that is named without its dialect."""
     return TABLE[op if op in TABLE else f"stablehlo.{op}"]
 

@@ -20,7 +20,7 @@ import shlo_disc
 from shlo_disc.errors import ArtifactError, CustomCallError, DeviceError, UnsupportedError
 from shlo_disc.runtime import Client, cuda_libraries
 from shlo_disc.shape_dialect.dtypes import BY_MLIR, numpy_dtype
-from shlo_disc.shape_dialect.registry import TABLE
+from shlo_disc.shape_dialect.ops import TABLE
 from tests.gpu import mock_nccl as mocks
 from tests.gpu.checks import TARGET
 from tests.gpu.collective_programs import ALL, CROSSED, PAIRS, collective, gpus, load, on_cpus, on_gpus

@@ -12,8 +12,8 @@ import pytest
 import shlo_disc
 from shlo_disc.errors import UnsupportedError
 from shlo_disc.shape_dialect.dtypes import BY_MLIR, numpy_dtype
-from shlo_disc.shape_dialect.registry import TABLE
-from shlo_disc.shape_dialect.registry.dtypes import NARROW_FLOAT, NARROW_INT
+from shlo_disc.shape_dialect.ops import TABLE
+from shlo_disc.shape_dialect.ops.element_types import NARROW_FLOAT, NARROW_INT
 from tests.gpu.checks import TARGET, compiled
 from tests.gpu.emulated import loaded, shared_client
 from tests.gpu.marks import needs_mock_driver

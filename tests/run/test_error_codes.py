@@ -19,7 +19,7 @@ from shlo_disc import errors
 from shlo_disc.driver.isolated.client import close_processes
 from shlo_disc.errors import CODES, DiscError, OptionError, code_of
 from shlo_disc.runtime import AllocationError, callbacks
-from shlo_disc.shape_dialect.registry import custom_calls
+from shlo_disc.shape_dialect import custom_calls
 from shlo_disc.tools.cli import main
 from shlo_disc.tools.commands.why import index, page
 

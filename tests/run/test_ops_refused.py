@@ -7,7 +7,7 @@ import pytest
 
 import shlo_disc
 from shlo_disc.errors import UnsupportedError
-from shlo_disc.shape_dialect.registry import TABLE
+from shlo_disc.shape_dialect.ops import TABLE
 
 REFUSED = sorted(row.name for row in TABLE.values() if not row.lowering)
 

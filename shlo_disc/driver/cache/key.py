@@ -17,7 +17,7 @@ from shlo_disc.importer.programs import Program, TextProgram
 from shlo_disc.options import Options
 from shlo_disc.runtime import _native
 from shlo_disc.runtime.cpu_features import host_flags
-from shlo_disc.shape_dialect.registry.custom_calls import registered_conventions
+from shlo_disc.shape_dialect.custom_calls import registered_conventions
 
 _COMPILED_WITH = ("llvmlite", "torch-mlir")
 

@@ -15,7 +15,7 @@ from shlo_disc.importer.child import Child, ChildEnded
 from shlo_disc.importer.programs import Program
 from shlo_disc.options import Options
 from shlo_disc.runtime import Artifact
-from shlo_disc.shape_dialect.registry.custom_calls import registered_conventions
+from shlo_disc.shape_dialect.custom_calls import registered_conventions
 
 from .messages import LOGGER, log_again, program_message, read_error
 

@@ -8,7 +8,7 @@ from typing import Any
 from shlo_disc.driver.recovery import compile_program
 from shlo_disc.importer.child import Message, limit_memory, serve
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.registry.custom_calls import declare_conventions
+from shlo_disc.shape_dialect.custom_calls import declare_conventions
 
 from .messages import error_message, read_program_message, recorded
 

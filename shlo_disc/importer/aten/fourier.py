@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
-from shlo_disc.shape_dialect.inference.rules.fft import KINDS, TARGET
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.fft import KINDS, TARGET
 from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
 
 from .complex_numbers import joined, parts

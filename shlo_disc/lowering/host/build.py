@@ -44,8 +44,8 @@ from shlo_disc.shape_dialect.dialect.names import FLOPS
 from shlo_disc.shape_dialect.dialect.records import FunctionName, codec_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
-from shlo_disc.shape_dialect.inference.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.mlir import arith, func, ir, memref
+from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from shlo_disc.lowering.element_types import Element, element_of
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.index_rules import INDEX_RULES
-from shlo_disc.lowering.index_rules.movement import is_shape, known_element
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.pieces import piece_starts
 from shlo_disc.lowering.positions import Position, index_constant
@@ -21,8 +20,9 @@ from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref
+from shlo_disc.shape_dialect.ops import index_map_of
+from shlo_disc.shape_dialect.ops.index_maps import ONE, Coordinate
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.fusion.access import defining_op
 
 
@@ -169,13 +169,11 @@ def _is_run(piece: ir.Value, axis: int) -> bool:
 
 def _is_slice_by_one(op: ir.Operation, axis: int) -> bool:
     """Tells whether an op is a slice that sizes alone place, and takes neighbours along `axis`."""
-    if op.name == "stablehlo.slice":
-        return integers(op.attributes["strides"])[axis] == 1
-    return op.name == "stablehlo.real_dynamic_slice" and is_shape(op.operands[1]) and _steps(op)[axis] == 1
-
-
-def _steps(op: ir.Operation) -> list[int | None]:
-    return [known_element(op.operands[3], axis) for axis in range(len(dims_of(op.results[0])))]
+    if op.name not in ("stablehlo.real_dynamic_slice", "stablehlo.slice"):
+        return False
+    (read,) = index_map_of(op) or ()
+    placed = [c for c in read.at if isinstance(c, Coordinate) and isinstance(c.plus, Expr)]
+    return len(placed) == len(read.at) and placed[axis].stride == ONE
 
 
 def _copy_elements(target: ir.Value, to: ir.Value, source: ir.Value, at: ir.Value, count: ir.Value, size: int) -> None:

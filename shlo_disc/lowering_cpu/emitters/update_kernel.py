@@ -6,7 +6,7 @@ The host program sees to it that the operand is there: it is the operand's own b
 
 from __future__ import annotations
 
-from shlo_disc.lowering.index_rules.movement import scalar_starts
+from shlo_disc.lowering.index_rules.moves import window_starts
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.window_update import write_into_window
@@ -23,7 +23,7 @@ def build_update(frame: CpuFrame) -> tuple[Expr, int]:
     cost = max(1, sum(op_cost(o) for o in frame.fusion.entry_block.operations))
     whole, window = dims_of(op.operands[0]), dims_of(op.operands[1])
     elements = frame.elements(frame.width() if window else 1)
-    starts = scalar_starts(elements, list(op.operands)[2:], whole, window)
+    starts = window_starts(elements, list(op.operands)[2:], whole, window)
     if not window:
         for_range(frame.begin, frame.end, lambda _: write_into_window(frame, elements, op, (), starts))
         return Expr.const(1), cost

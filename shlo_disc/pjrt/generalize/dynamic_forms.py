@@ -8,14 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from shlo_disc.shape_dialect.custom_calls import find_custom_call
 from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims
 from shlo_disc.shape_dialect.dialect.window import WINDOW, Window, window_attribute
-from shlo_disc.shape_dialect.inference.rules.fft import KINDS
-from shlo_disc.shape_dialect.inference.rules.fft import TARGET as FFT
-from shlo_disc.shape_dialect.inference.size_relations import rank, splat_text
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.registry.custom_calls import find_custom_call
+from shlo_disc.shape_dialect.ops.fft import KINDS
+from shlo_disc.shape_dialect.ops.fft import TARGET as FFT
+from shlo_disc.shape_dialect.ops.size_relations import rank, splat_text
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.transforms.expand.random import DYNAMIC as DYNAMIC_RNG_BIT_GENERATOR

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from shlo_disc.shape_dialect.dialect.types import Dims, product
 from shlo_disc.shape_dialect.dialect.window import Window
-from shlo_disc.shape_dialect.inference.rules.data_movement import padded_size
-from shlo_disc.shape_dialect.inference.size_relations import reshape_groups
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.data_movement import padded_size
+from shlo_disc.shape_dialect.ops.size_relations import reshape_groups
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.convolution import convolution_of

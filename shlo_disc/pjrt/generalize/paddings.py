@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from shlo_disc.shape_dialect.dialect.window import dilated
-from shlo_disc.shape_dialect.inference.rules.data_movement import padded_size
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.data_movement import padded_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv, round_up
 
 from .formulas import Sizes, window_axes, window_of

@@ -11,15 +11,10 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from math import lcm, prod
 
-from shlo_disc.shape_dialect.inference.size_relations import (
-    RULES,
-    Size,
-    SizeRelations,
-    rank,
-    reshape_groups,
-    window_axes,
-)
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.ops import TABLE
+from shlo_disc.shape_dialect.ops.gathers import window_axes
+from shlo_disc.shape_dialect.ops.size_relations import Size, SizeRelations, rank, reshape_groups
 from shlo_disc.shape_dialect.utils.called_operations import name_of
 
 from .gradients import join_gradients
@@ -58,8 +53,9 @@ class Relations(SizeRelations):
         for position, op in enumerate(samples.operations):
             name = op.operation.name
             self._used = {v: samples.operands.get((position, i), []) for i, v in enumerate(op.operands)}
-            if name in RULES and not self._is_idle(op, position):
-                RULES[name](self, op)
+            relate = TABLE[name].relate if name in TABLE else None
+            if relate is not None and not self._is_idle(op, position):
+                relate(self, op)
             if name in _MORE:
                 _MORE[name](self, op, position)
             if name in _WRITE_ONES and rank(op.operands[0]):

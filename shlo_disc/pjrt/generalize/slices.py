@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shlo_disc.shape_dialect.inference.size_relations import reshape_groups
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.size_relations import reshape_groups
 from shlo_disc.shape_dialect.symbolic.expr import Expr, Symbol
 
 from .paddings import OpNumbers

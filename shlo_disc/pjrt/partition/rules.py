@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import ELEMENTWISE
 
 from .contractions import dot_general
 from .reductions import reduce

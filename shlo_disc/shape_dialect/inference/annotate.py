@@ -12,16 +12,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from shlo_disc.errors import OptionError, ProgramError, Unsupported, UnsupportedError
+from shlo_disc.errors import CompilerError, OptionError, ProgramError, Unsupported, UnsupportedError
 from shlo_disc.shape_dialect.dialect.declarations import Constraint, facts_of, write_declarations
 from shlo_disc.shape_dialect.dialect.signature import argument_shapes
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
-from shlo_disc.shape_dialect.inference.propagation import DataDependentSize, Propagation
-from shlo_disc.shape_dialect.inference.rules import rule_of
 from shlo_disc.shape_dialect.inference.skipped import skipped_where
 from shlo_disc.shape_dialect.inference.unify_sizes import unify_sizes
-from shlo_disc.shape_dialect.inference.values import SymbolicValues
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import size_rule_of
+from shlo_disc.shape_dialect.ops.propagation import DataDependentSize, Propagation
+from shlo_disc.shape_dialect.ops.values import SymbolicValues
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.locations import source_line
@@ -107,7 +107,10 @@ def _infer(op: ir.OpView, p: Propagation) -> None:
 
 
 def _sizes_of_results(op: ir.OpView, p: Propagation) -> list[Dims]:
-    found = rule_of(op)(p, op)
+    rule = size_rule_of(op)
+    if rule is None:
+        raise CompilerError(f"annotate: {op.operation.name} has no rule for its sizes")
+    found = rule(p, op)
     ranks = (ir.RankedTensorType(result.type).rank for result in op.results)
     if any(len(dims) != rank for dims, rank in zip(found, ranks, strict=False)):
         raise ProgramError(f"{_place(op)}: a result has another rank than the op gives it")

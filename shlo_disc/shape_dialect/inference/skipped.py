@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import ChainMap
 
-from shlo_disc.shape_dialect.inference.values import SymbolicValues
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.values import SymbolicValues
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
-from shlo_disc.shape_dialect.inference.propagation import DataDependentSize, Propagation
-from shlo_disc.shape_dialect.inference.rules import RULES, rule_of
-from shlo_disc.shape_dialect.inference.values import SymbolicValues
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops import size_rule_of
+from shlo_disc.shape_dialect.ops.propagation import DataDependentSize, Propagation
+from shlo_disc.shape_dialect.ops.values import SymbolicValues
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
@@ -51,7 +51,7 @@ class _Walk:
             try:
                 if nested:
                     self._check_control(op, nested)
-                elif op.operation.name in RULES and op.results:
+                elif op.results:
                     self._check_op(op)
             except DataDependentSize:
                 pass
@@ -60,7 +60,10 @@ class _Walk:
             self.propagation.values.visit(op)
 
     def _check_op(self, op: ir.OpView) -> None:
-        implied = rule_of(op)(self.propagation, op)
+        rule = size_rule_of(op)
+        if rule is None:
+            return
+        implied = rule(self.propagation, op)
         for relation, _ in self.propagation.implied:
             if relation.operator == "==" and not self._is_equal(relation.lhs, relation.rhs):
                 raise Malformed(f"it needs {relation}, which is not known")

@@ -21,7 +21,7 @@ def add_dialect(commands: Any) -> None:
 
 
 def _ops(arguments: argparse.Namespace) -> None:
-    from shlo_disc.shape_dialect.registry.document import ops_document, ops_rows
+    from shlo_disc.shape_dialect.ops.document import ops_document, ops_rows
 
     show(arguments, {"ops": ops_rows()} if arguments.json else {}, ops_document().removesuffix("\n"))
 

@@ -8,8 +8,8 @@ the forward pass nor scheduled before the gradient. A barrier stays an op until 
 
 from __future__ import annotations
 
-from shlo_disc.shape_dialect.inference.values import is_shape_like
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.values import is_shape_like
 from shlo_disc.shape_dialect.utils.op_sets import BARRIER
 from shlo_disc.shape_dialect.utils.regions import all_blocks, terminator_of
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp, integer_attr
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr, dims_of, element_type_of, tensor_type
-from shlo_disc.shape_dialect.inference.rules.data_movement import padded_size
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.data_movement import padded_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.transforms.views import broadcast, shape_tensor, view
 

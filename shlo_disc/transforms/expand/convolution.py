@@ -13,8 +13,8 @@ from typing import Any
 
 from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
-from shlo_disc.shape_dialect.inference.values import known_elements
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
+from shlo_disc.shape_dialect.ops.values import known_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.convolution import (
     Convolution,

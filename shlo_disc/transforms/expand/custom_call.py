@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+from shlo_disc.shape_dialect.custom_calls import find_custom_call
 from shlo_disc.shape_dialect.dialect.library import LIBRARY
-from shlo_disc.shape_dialect.inference.rules.linear_algebra import entries, shape_operands
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.registry.custom_calls import find_custom_call
+from shlo_disc.shape_dialect.ops.lapack_sizes import entries, shape_operands
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.expand.library_call import library_call
 

@@ -7,8 +7,8 @@ A call transforms along neighbouring axes. What is real has one call for its las
 from __future__ import annotations
 
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
-from shlo_disc.shape_dialect.inference.rules.fft import fft_of
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.fft import fft_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv, round_up
 from shlo_disc.transforms.expand.library_call import SLOTS, library_call
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
-from shlo_disc.shape_dialect.inference.rules.linear_algebra import parameters_of
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.registry.lapack import LAPACK, MATRIX, LapackFunction, LapackTensor
+from shlo_disc.shape_dialect.ops.lapack import LAPACK, MATRIX, LapackFunction, LapackTensor
+from shlo_disc.shape_dialect.ops.lapack_sizes import parameters_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.expand.library_call import library_call, workspace_of
 from shlo_disc.transforms.views import transpose

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from shlo_disc.shape_dialect.dialect.types import dims_of
-from shlo_disc.shape_dialect.inference.values import known_elements
 from shlo_disc.shape_dialect.mlir import ir, rewrite
+from shlo_disc.shape_dialect.ops.values import known_elements
 from shlo_disc.shape_dialect.utils.regions import called_function
 from shlo_disc.shape_dialect.utils.windows import window_attributes, window_of_operands
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.ops import ELEMENTWISE, index_map_of
+from shlo_disc.shape_dialect.ops.index_maps import followed
 from shlo_disc.shape_dialect.utils.convolution import convolution_of, is_depthwise
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.policy import policy
 
 Axis = int | None
@@ -84,30 +84,14 @@ def _is_of_sizes(source: ir.Operation | None, depth: int) -> bool:
     return depth > 1 and is_scalar_of_sizes(source, depth - 1)
 
 
-def unit_reshape_axes(source: Dims, result: Dims, axes: tuple[Axis, ...]) -> tuple[Axis, ...] | None:
-    """The axes of a reshape's operand when the reshape only inserts or removes sizes of 1; None otherwise."""
-    kept_source = [i for i, d in enumerate(source) if d.constant != 1]
-    kept_result = [i for i, d in enumerate(result) if d.constant != 1]
-    if [source[i] for i in kept_source] != [result[i] for i in kept_result]:
-        return None
-    mapped: list[Axis] = [None] * len(source)
-    for i, j in zip(kept_source, kept_result, strict=True):
-        mapped[i] = axes[j]
-    return tuple(mapped)
+def operand_axes(op: ir.Operation, axes: tuple[Axis, ...]) -> tuple[Axis, ...] | None:
+    """The axes at which a broadcast or reshape that is read at `axes` reads its operand.
 
-
-def broadcast_axes(op: ir.Operation, axes: tuple[Axis, ...]) -> tuple[Axis, ...] | None:
-    """The axes of a broadcast's operand; None when it is not known which sizes are stretched."""
-    result = dims_of(op.results[0])
-    mapped: list[Axis] = []
-    for size, target in zip(dims_of(op.operands[0]), integers(op.attributes["broadcast_dimensions"]), strict=True):
-        if size == result[target]:
-            mapped.append(None if size.constant == 1 else axes[target])
-        elif size.constant == 1:
-            mapped.append(None)
-        else:
-            return None
-    return tuple(mapped)
+    None where sizes are regrouped, or where it is not known which are stretched.
+    """
+    found = index_map_of(op)
+    read = None if found is None else followed(found[0])
+    return None if read is None else tuple(None if axis is None else axes[axis] for axis in read)
 
 
 def resolve(value: ir.Value, axes: tuple[Axis, ...] | None) -> Access:
@@ -118,9 +102,9 @@ def resolve(value: ir.Value, axes: tuple[Axis, ...] | None) -> Access:
     while (op := defining_op(value)) is not None:
         name = op.name
         if name in BROADCASTS:
-            axes = None if axes is None else broadcast_axes(op, axes)
+            axes = None if axes is None else operand_axes(op, axes)
         elif name in RESHAPES and axes is not None:
-            mapped = unit_reshape_axes(dims_of(op.operands[0]), dims_of(op.results[0]), axes)
+            mapped = operand_axes(op, axes)
             if mapped is None:
                 break
             axes = mapped

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.utils.regions import all_blocks, nested_blocks
 from shlo_disc.transforms.fusion.access import (
     BROADCASTS,

@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from shlo_disc.shape_dialect.dialect.types import dims_of
-from shlo_disc.shape_dialect.inference.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import BARRIER, CONTROL, ELEMENTWISE
+from shlo_disc.shape_dialect.utils.op_sets import BARRIER, CONTROL
 from shlo_disc.shape_dialect.utils.regions import all_blocks, nested_blocks
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion.access import (

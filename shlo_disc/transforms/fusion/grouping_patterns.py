@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.symbolic.facts import Relation
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.code_size import code_size
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import Access, defining_op, is_free, resolve

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, defining_op, is_scalar_constant
 

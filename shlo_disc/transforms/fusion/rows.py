@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.ops import ELEMENTWISE, INDEX_MAPS, index_map_of
+from shlo_disc.shape_dialect.ops.index_maps import result_axis
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
-from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, RESHAPES, defining_op
+from shlo_disc.transforms.fusion.access import GENERATORS, defining_op
 from shlo_disc.transforms.policy import policy
 
 DOT = "stablehlo.dot_general"
-
-_SLICES = frozenset({"stablehlo.dynamic_slice", "stablehlo.real_dynamic_slice", "stablehlo.slice"})
 
 Axes = list[int | None]
 
@@ -53,7 +52,7 @@ class RowAnalysis:
             else:
                 self.mixing = op
             return
-        rule = _elementwise if op.name in ELEMENTWISE else _RULES.get(op.name)
+        rule = _RULES.get(op.name)
         if rule is None or len(op.results) != 1:
             self.crossing = op
             return
@@ -90,83 +89,23 @@ def _elementwise(op: ir.Operation, axes: Axes) -> int | None:
     return different.pop() if len(different) == 1 else None
 
 
-def _first(op: ir.Operation, axes: Axes) -> int | None:
-    """The axis of operand 0, when no other operand depends on the row."""
-    return axes[0] if not any(a is not None for a in axes[1:]) else None
-
-
-def _broadcast(op: ir.Operation, axes: Axes) -> int | None:
-    axis = _first(op, axes)
-    return None if axis is None else integers(op.attributes["broadcast_dimensions"])[axis]
-
-
-def _reshape(op: ir.Operation, axes: Axes) -> int | None:
-    axis = _first(op, axes)
-    if axis is None:
-        return None
-    source, result = dims_of(op.operands[0]), dims_of(op.results[0])
-    before = product(source[:axis])
-    places = (i for i, d in enumerate(result) if d == source[axis] and product(result[:i]) == before)
-    return next(places, None)
-
-
-def _slice(op: ir.Operation, axes: Axes) -> int | None:
-    """A slice that takes all rows."""
-    axis = _first(op, axes)
-    if axis is None or dims_of(op.operands[0])[axis] != dims_of(op.results[0])[axis]:
-        return None
-    return axis
-
-
-def _pad(op: ir.Operation, axes: Axes) -> int | None:
-    axis = _first(op, axes)
-    amounts = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    if axis is None or any(integers(op.attributes[name])[axis] for name in amounts):
-        return None
-    return axis
-
-
-def _transpose(op: ir.Operation, axes: Axes) -> int | None:
-    axis = _first(op, axes)
-    return None if axis is None else integers(op.attributes["permutation"]).index(axis)
-
-
-def _concatenate(op: ir.Operation, axes: Axes) -> int | None:
-    axis = _elementwise(op, axes)
-    return None if axis == ir.IntegerAttr(op.attributes["dimension"]).value else axis
-
-
-def _reverse(op: ir.Operation, axes: Axes) -> int | None:
-    axis = _first(op, axes)
-    return None if axis in integers(op.attributes["dimensions"]) else axis
-
-
-def _gather(op: ir.Operation, axes: Axes) -> int | None:
-    """Indices that depend on the row, into a table that does not."""
-    axis = axes[1]
-    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
-    if axes[0] is not None or axis is None or axis == numbers.index_vector_dim:
-        return None
-    batch = [i for i in range(len(dims_of(op.results[0]))) if i not in list(numbers.offset_dims)]
-    return batch[axis - (axis > numbers.index_vector_dim)]
+def _indexed(op: ir.Operation, axes: Axes) -> int | None:
+    """The axis of an op that only moves elements."""
+    reads = index_map_of(op)
+    return None if reads is None else result_axis(reads, axes)
 
 
 def _reduce(op: ir.Operation, axes: Axes) -> int | None:
     """A reduction of one value along other axes."""
-    axis = _first(op, axes)
+    axis = axes[0]
     reduced = integers(op.attributes["dimensions"])
-    return None if axis is None or axis in reduced else axis - sum(1 for a in reduced if a < axis)
+    if axis is None or axis in reduced or any(a is not None for a in axes[1:]):
+        return None
+    return axis - sum(1 for a in reduced if a < axis)
 
 
 _RULES: dict[str, Callable[[ir.Operation, Axes], int | None]] = {
-    **dict.fromkeys(BROADCASTS, _broadcast),
-    **dict.fromkeys(GENERATORS, _first),
-    **dict.fromkeys(RESHAPES, _reshape),
-    **dict.fromkeys(_SLICES, _slice),
-    "stablehlo.concatenate": _concatenate,
-    "stablehlo.gather": _gather,
-    "stablehlo.pad": _pad,
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys((*INDEX_MAPS, *GENERATORS), _indexed),
     "stablehlo.reduce": _reduce,
-    "stablehlo.reverse": _reverse,
-    "stablehlo.transpose": _transpose,
 }

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
-from shlo_disc.shape_dialect.inference.values import known_elements
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.ops.values import known_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
-from shlo_disc.shape_dialect.inference.values import known_elements
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.values import known_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.attributes import integers

@@ -9,14 +9,14 @@ import numpy as np
 
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr
-from shlo_disc.shape_dialect.inference.values import (
+from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.values import (
     Elements,
     SymbolicValues,
     erase_unused_sizes,
     is_boolean,
     is_shape_like,
 )
-from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import ELEMENTWISE
 from shlo_disc.shape_dialect.utils.regions import nested_blocks
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.expand.build import constant, convert, elementwise, pad

@@ -460,3 +460,58 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<2x4xf32> {
   %0 = stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<?xf32, [@n]>) -> tensor<2x4xf32>
   return %0 : tensor<2x4xf32>
 }
+
+// -----
+
+// A broadcast puts its sizes before those of the operand.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: stablehlo.broadcast {{.*}} -> tensor<2x3x?xf32, [2, 3, @n]>
+func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<2x3x?xf32> {
+  %0 = stablehlo.broadcast %x, sizes = [2, 3] : (tensor<?xf32, [@n]>) -> tensor<2x3x?xf32>
+  return %0 : tensor<2x3x?xf32>
+}
+
+// -----
+
+// A static result says what the operand's size is.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: func.func @main(%{{.*}}: tensor<5xf32>) -> tensor<2x5xf32>
+func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<2x5xf32> {
+  %0 = stablehlo.broadcast %x, sizes = [2] : (tensor<?xf32, [@n]>) -> tensor<2x5xf32>
+  return %0 : tensor<2x5xf32>
+}
+
+// -----
+
+// A result of fewer elements than the operand always has.
+// CHECK: error: stablehlo.broadcast at line {{[0-9]+}}: the sizes n + 6 and 5 must be equal and never are
+func.func @main(%x: tensor<?xf32, [@"n + 6"]>) -> tensor<2x5xf32> {
+  %0 = stablehlo.broadcast %x, sizes = [2] : (tensor<?xf32, [@"n + 6"]>) -> tensor<2x5xf32>
+  return %0 : tensor<2x5xf32>
+}
+
+// -----
+
+// An axis of the operand gives way to the sizes of the index, without those that go by the batch.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NOT: sym_name = "d"
+// CHECK: func.func @main(%{{.*}}: tensor<?x?x?xf32, [@c, @m, @n]>, %{{.*}}: tensor<?x?x3xi32, [@c, @k, 3]>) -> tensor<?x?x3x?xf32, [@c, @k, 3, @n]>
+// CHECK: "stablehlo.torch_index_select"{{.*}} -> tensor<?x?x3x?xf32, [@c, @k, 3, @n]>
+func.func @main(%x: tensor<?x?x?xf32, [@c, @m, @n]>, %i: tensor<?x?x3xi32, [@d, @k, 3]>) -> tensor<?x?x3x?xf32> {
+  %0 = "stablehlo.torch_index_select"(%x, %i) <{dim = 1 : i64, batch_dims = 1 : i64}>
+    : (tensor<?x?x?xf32, [@c, @m, @n]>, tensor<?x?x3xi32, [@d, @k, 3]>) -> tensor<?x?x3x?xf32>
+  return %0 : tensor<?x?x3x?xf32>
+}
+
+// -----
+
+// Batch sizes of an operand and its indices that never agree.
+// CHECK: error: stablehlo.torch_index_select at line {{[0-9]+}}: the sizes b and b + 1 must be equal and never are
+func.func @main(%x: tensor<?x?xf32, [@b, @n]>, %i: tensor<?x?xi32, [@"b + 1", @k]>) -> tensor<?x?xf32> {
+  %0 = "stablehlo.torch_index_select"(%x, %i) <{dim = 1 : i64, batch_dims = 1 : i64}>
+    : (tensor<?x?xf32, [@b, @n]>, tensor<?x?xi32, [@"b + 1", @k]>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}

@@ -1,5 +1,152 @@
 // RUN: opt --stage annotate --split-input-file %s | filecheck %s
 
+// A product has the batch sizes, then what is left of the left operand, then of the right one.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NOT: disc.constraint
+// CHECK: stablehlo.dot_general {{.*}} -> tensor<?x?x?xf32, [@b, @m, @n]>
+func.func @main(%x: tensor<?x?x?xf32, [@b, @m, @k]>, %y: tensor<?x?x?xf32, [@k, @b, @n]>) -> tensor<?x?x?xf32> {
+  %0 = stablehlo.dot_general %x, %y, batching_dims = [0] x [1], contracting_dims = [2] x [0]
+    : (tensor<?x?x?xf32, [@b, @m, @k]>, tensor<?x?x?xf32, [@k, @b, @n]>) -> tensor<?x?x?xf32>
+  return %0 : tensor<?x?x?xf32>
+}
+
+// -----
+
+// Batch sizes are equal, and so are contracted ones: a number on one side is the size on the other.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NOT: sym_name = "d"
+// CHECK-NOT: sym_name = "k"
+// CHECK: func.func @main(%{{.*}}: tensor<?x?x8xf32, [@c, @m, 8]>, %{{.*}}: tensor<?x8x?xf32, [@c, 8, @n]>) -> tensor<?x?x?xf32, [@c, @m, @n]>
+func.func @main(%x: tensor<?x?x?xf32, [@c, @m, @k]>, %y: tensor<?x8x?xf32, [@d, 8, @n]>) -> tensor<?x?x?xf32> {
+  %0 = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+    : (tensor<?x?x?xf32, [@c, @m, @k]>, tensor<?x8x?xf32, [@d, 8, @n]>) -> tensor<?x?x?xf32>
+  return %0 : tensor<?x?x?xf32>
+}
+
+// -----
+
+// Contracted sizes that are multiples of different numbers may still agree: the relation is checked at each call.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NEXT: "disc.symbol"() {divisor = 2 : i64, min = 0 : i64, name = "m"}
+// CHECK-NEXT: "disc.symbol"() {divisor = 3 : i64, min = 0 : i64, name = "n"}
+// CHECK: "disc.constraint"() {origin = "stablehlo.dot_general at line {{[0-9]+}}", relation = "2*n == 3*m"}
+// CHECK: func.func @main
+func.func @main(%x: tensor<?xf32, [@"2*n"]>, %y: tensor<?xf32, [@"3*m"]>) -> tensor<f32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0]
+    : (tensor<?xf32, [@"2*n"]>, tensor<?xf32, [@"3*m"]>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// An even contracted size never is an odd one.
+// CHECK: error: stablehlo.dot_general at line {{[0-9]+}}: the sizes 2*n and 2*m + 1 must be equal and never are
+func.func @main(%x: tensor<?xf32, [@"2*n"]>, %y: tensor<?xf32, [@"2*m + 1"]>) -> tensor<f32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0]
+    : (tensor<?xf32, [@"2*n"]>, tensor<?xf32, [@"2*m + 1"]>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// Batch sizes that never agree.
+// CHECK: error: stablehlo.dot_general at line {{[0-9]+}}: the sizes b and b + 2 must be equal and never are
+func.func @main(%x: tensor<?x4xf32, [@b, 4]>, %y: tensor<?x4xf32, [@"b + 2", 4]>) -> tensor<?xf32> {
+  %0 = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [1] x [1]
+    : (tensor<?x4xf32, [@b, 4]>, tensor<?x4xf32, [@"b + 2", 4]>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+// A product of two matrices: the inner sizes are one size.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NOT: sym_name = "k"
+// CHECK: func.func @main(%{{.*}}: tensor<?x?xf32, [@m, @j]>, %{{.*}}: tensor<?x?xf32, [@j, @n]>) -> tensor<?x?xf32, [@m, @n]>
+// CHECK: stablehlo.dot {{.*}} -> tensor<?x?xf32, [@m, @n]>
+func.func @main(%x: tensor<?x?xf32, [@m, @k]>, %y: tensor<?x?xf32, [@j, @n]>) -> tensor<?x?xf32> {
+  %0 = stablehlo.dot %x, %y : (tensor<?x?xf32, [@m, @k]>, tensor<?x?xf32, [@j, @n]>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
+
+// -----
+
+// A matrix times a vector.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: stablehlo.dot {{.*}} -> tensor<?xf32, [@m]>
+func.func @main(%x: tensor<?x?xf32, [@m, @k]>, %y: tensor<?xf32, [@k]>) -> tensor<?xf32> {
+  %0 = stablehlo.dot %x, %y : (tensor<?x?xf32, [@m, @k]>, tensor<?xf32, [@k]>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+// Inner sizes that never agree.
+// CHECK: error: stablehlo.dot at line {{[0-9]+}}: the sizes k and k + 1 must be equal and never are
+func.func @main(%x: tensor<?xf32, [@k]>, %y: tensor<?xf32, [@"k + 1"]>) -> tensor<f32> {
+  %0 = stablehlo.dot %x, %y : (tensor<?xf32, [@k]>, tensor<?xf32, [@"k + 1"]>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// A letter of an einsum is one size wherever it stands: here the batch and the contracted axis.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK-NOT: sym_name = "d"
+// CHECK: func.func @main(%{{.*}}: tensor<?x?x7xf32, [@c, @m, 7]>, %{{.*}}: tensor<7x?x?xf32, [7, @c, @n]>) -> tensor<?x?x?xf32, [@n, @c, @m]>
+func.func @main(%x: tensor<?x?x?xf32, [@c, @m, @k]>, %y: tensor<7x?x?xf32, [7, @d, @n]>) -> tensor<?x?x?xf32> {
+  %0 = stablehlo.einsum %x, %y, config = "bij,jbk->kbi"
+    : (tensor<?x?x?xf32, [@c, @m, @k]>, tensor<7x?x?xf32, [7, @d, @n]>) -> tensor<?x?x?xf32>
+  return %0 : tensor<?x?x?xf32>
+}
+
+// -----
+
+// A letter of an einsum whose sizes never agree.
+// CHECK: error: stablehlo.einsum at line {{[0-9]+}}: the sizes n and n + 1 must be equal and never are
+func.func @main(%x: tensor<?x?xf32, [@m, @n]>, %y: tensor<?xf32, [@"n + 1"]>) -> tensor<?xf32> {
+  %0 = stablehlo.einsum %x, %y, config = "ij,j->i" : (tensor<?x?xf32, [@m, @n]>, tensor<?xf32, [@"n + 1"]>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+// An einsum of which a letter stands twice in an operand is not compiled.
+// CHECK: error: 1 unsupported construct(s):
+// CHECK: stablehlo.einsum {{.*}} an einsum of 'ii,j->j' has no lowering
+func.func @main(%x: tensor<?x?xf32, [@n, @n]>, %y: tensor<?xf32, [@m]>) -> tensor<?xf32> {
+  %0 = stablehlo.einsum %x, %y, config = "ii,j->j" : (tensor<?x?xf32, [@n, @n]>, tensor<?xf32, [@m]>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+// An einsum of one operand orders its axes anew and sums over the letters that the result lacks.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: stablehlo.unary_einsum{{.*}} -> tensor<?x?xf32, [@p, @m]>
+func.func @main(%x: tensor<?x?x?xf32, [@m, @n, @p]>) -> tensor<?x?xf32> {
+  %0 = "stablehlo.unary_einsum"(%x) <{einsum_config = "ijk->ki"}> : (tensor<?x?x?xf32, [@m, @n, @p]>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
+
+// -----
+
+// The sizes that a static result of an einsum states are those of the letters.
+// CHECK: error: stablehlo.unary_einsum at line {{[0-9]+}}: the sizes 2*n and 5 must be equal and never are
+func.func @main(%x: tensor<?x?xf32, [@"2*n", @m]>) -> tensor<5xf32> {
+  %0 = "stablehlo.unary_einsum"(%x) <{einsum_config = "ij->i"}> : (tensor<?x?xf32, [@"2*n", @m]>) -> tensor<5xf32>
+  return %0 : tensor<5xf32>
+}
+
+// -----
+
 // A factor of a symmetric matrix has its shape, and the matrix is square, in each batch.
 // CHECK-LABEL: module attributes {
 // CHECK-NEXT: "disc.signature"()

@@ -11,8 +11,8 @@ from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.document import IRDL_FILE, dialect_document, examples, irdl_text
 from shlo_disc.shape_dialect.dialect.host_ops import DiscHost
 from shlo_disc.shape_dialect.dialect.ops import Disc
-from shlo_disc.shape_dialect.dialect.verifier import verify_dialect
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.verifier import verify_dialect
 
 ROOT = Path(__file__).parents[3]
 

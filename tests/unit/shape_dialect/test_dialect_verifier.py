@@ -15,8 +15,8 @@ from shlo_disc.driver.stage_text import stage_text
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.records import Malformed
-from shlo_disc.shape_dialect.dialect.verifier import verify_dialect
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.verifier import verify_dialect
 
 
 def _program(

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from shlo_disc.shape_dialect.dialect.context import make_context
-from shlo_disc.shape_dialect.dialect.legality import LEGAL
 from shlo_disc.shape_dialect.dialect.scope import ORDER
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.legality import LEGAL
 from tests.unit.shape_dialect.test_dialect_verifier import refusal
 
 GONE = {

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Constants, sizes, and ops that only arrange values."""
+
+from __future__ import annotations
+
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.definition import OpDef, define, no_flops, refuse
+from shlo_disc.shape_dialect.ops.element_types import ALL, BOOL
+from shlo_disc.shape_dialect.ops.lapack import LAPACK
+from shlo_disc.shape_dialect.ops.lapack_sizes import lapack_sizes, shape_operands
+from shlo_disc.shape_dialect.ops.propagation import DataDependentSize, Propagation, same_operands
+from shlo_disc.shape_dialect.ops.size_relations import SizeRelations, one_to_one, splat_text
+from shlo_disc.shape_dialect.symbolic.facts import Relation
+
+_REFUSED = "tests/run/test_ops_refused.py"
+_TESTS = "tests/run/test_ops_movement.py"
+
+
+def _infer_stated(_: Propagation, op: ir.OpView) -> list[Dims]:
+    return [dims_of(r) for r in op.results]
+
+
+def _infer_dynamic_iota(p: Propagation, op: ir.OpView) -> list[Dims]:
+    return [p.sizes(op.operands[0])]
+
+
+def _infer_custom_call(p: Propagation, op: ir.OpView) -> list[Dims]:
+    if ir.StringAttr(op.attributes["call_target_name"]).value in LAPACK:
+        return lapack_sizes(p, op)
+    shapes = shape_operands(op)
+    if not shapes:
+        raise DataDependentSize
+    return [p.sizes(op.operands[i]) for i in shapes]
+
+
+def infer_nonzero(p: Propagation, op: ir.OpView) -> list[Dims]:
+    """The sizes of `disc.nonzero`: as many elements as are true. The size has its symbol from the importer."""
+    (count,), (length,) = dims_of(op.results[0]), dims_of(op.operands[0])
+    p.require(Relation.le(count, length), op)
+    return [(count,)]
+
+
+def _relate_constant(r: SizeRelations, op: ir.OpView) -> None:
+    if not splat_text(op):
+        r.fix(op.results[0])
+
+
+def _relate_stated(r: SizeRelations, op: ir.OpView) -> None:
+    """The attributes alone state the sizes, and other ops say what they must equal."""
+
+
+OPS = (
+    *define(
+        "index", "constant", ALL, infer=_infer_stated, relate=_relate_constant, flops=no_flops, code=0, tests=_TESTS
+    ),
+    *define("index", "iota", ALL - BOOL, infer=_infer_stated, relate=_relate_stated, flops=no_flops, tests=_TESTS),
+    *define("index", "dynamic_iota", ALL - BOOL, infer=_infer_dynamic_iota, flops=no_flops, tests=_TESTS),
+    *define("shape", "get_dimension_size", ALL, infer=_infer_stated, relate=_relate_stated, tests=_TESTS),
+    *define("import", "custom_call", ALL, infer=_infer_custom_call, tests="tests/run/test_bad_input.py"),
+    *define("import", "composite", ALL, tests=_TESTS),
+    *define("import", "return", ALL, flops=no_flops, tests=_TESTS),
+    *define(
+        "order", "optimization_barrier", ALL, infer=same_operands, relate=one_to_one,
+        tests="tests/run/test_checkpoint.py",
+    ),
+    # Of the dialect, not of the specification.
+    *refuse("set_dimension_size", (), "bounded dimensions have no lowering", "use a symbolic dimension", _REFUSED),
+    *define("import", "tuple get_tuple_element", ALL, tests="tests/run/test_ops_distributed.py"),
+    OpDef(
+        "@shlo_disc.nonzero", "import", BOOL | {"i32", "i64"}, frozenset(), infer=_infer_custom_call,
+        tests="tests/run/test_numpy_sizes.py",
+    ),
+    OpDef(
+        "disc.shape", "shape", frozenset({"i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"}), frozenset(),
+        infer=_infer_stated, flops=no_flops, code=0,
+    ),
+)  # fmt: skip
