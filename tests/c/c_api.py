@@ -14,7 +14,7 @@ import numpy as np
 import shlo_disc
 
 PARTS = ("kind", "argument", "code", "text")
-"""What the functions `disc_error_...` return."""
+"""The functions `disc_error_...` of an error."""
 
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
