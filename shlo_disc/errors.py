@@ -181,6 +181,7 @@ CODES = (
     Code(
         "DISC-A106", "ArtifactError", r"which no other process has", "the program calls functions that cannot be saved",
     ),
+    Code("DISC-A107", "ArtifactError", r"the program calls LAPACK", "the program calls LAPACK, which is missing"),
     Code("DISC-A100", "ArtifactError", "", "the artifact is damaged"),
     # What is no fault of the user's.
     Code("DISC-C101", "CompilerError", r"^the process that compiles ended", "the compiler process ended unexpectedly"),

@@ -84,7 +84,7 @@ def test_missing_functions() -> None:
     factoring = shlo_disc.compile(jnp.linalg.cholesky, args=(("n, n", "float32"),)).artifact.serialize()
     for data, code, words in [
         (calling, "DISC-A104", r"'tests\.of_c'.*: call disc_register_custom_call first$"),
-        (factoring, "DISC-A100", r"LAPACK.*libopenblas\.so\.0, to disc_open_blas first$"),
+        (factoring, "DISC-A107", r"LAPACK.*libopenblas\.so\.0, to disc_open_blas first$"),
     ]:
         with pytest.raises(CError, match=words) as caught:
             Program(data)

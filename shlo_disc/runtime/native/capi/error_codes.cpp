@@ -36,6 +36,7 @@ constexpr Row kRows[] = {
     {"DISC-A104", "ArtifactError", R"(not registered in this process)"},
     {"DISC-A105", "ArtifactError", R"(has a node of type)"},
     {"DISC-A106", "ArtifactError", R"(which no other process has)"},
+    {"DISC-A107", "ArtifactError", R"(the program calls LAPACK)"},
     {"DISC-A100", "ArtifactError", R"()"},
 };
 
