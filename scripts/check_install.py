@@ -26,7 +26,6 @@ from tests.docs import page
 
 ROOT = page.ROOT
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
-HEADERS = "clone/shlo_disc/runtime/native/pjrt"
 SAVED = "saved"
 """The stage that loads saved programs beside NumPy alone."""
 TIMEOUT = 900
@@ -142,7 +141,7 @@ class Check:
         self.python = environment(python, folder / "environment")
         self.failed: list[str] = []
         # The package's sources in the folder where Python starts would hide the installed package.
-        for name in ("examples-only/examples", "examples-only/benchmarks", "clone/examples/c", HEADERS):
+        for name in ("examples-only/examples", "examples-only/benchmarks", "clone/examples/c"):
             source = ROOT / name.partition("/")[2]
             shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
 

@@ -171,13 +171,17 @@ CODES = (
     Code("DISC-D101", "DeviceError", "", "a GPU is missing, or work on it failed"),
     # Files.
     Code("DISC-A101", "ArtifactError", r"native code from outside", "native code from outside is not trusted"),
-    Code("DISC-A102", "ArtifactError", r"^artifact format|\bversion\b", "the artifact has an unsupported version"),
+    Code(
+        "DISC-A102", "ArtifactError", r"^artifact format|^header format|\bversion\b",
+        "the artifact has an unsupported version",
+    ),
     Code(OTHER_PROCESSOR, "ArtifactError", r"made for", "the artifact is for another processor or device"),
     Code("DISC-A104", "ArtifactError", r"not registered in this process", "a custom call is not registered"),
     Code("DISC-A105", "ArtifactError", r"has a node of type", "the pytree of the artifact contains a class of yours"),
     Code(
         "DISC-A106", "ArtifactError", r"which no other process has", "the program calls functions that cannot be saved",
     ),
+    Code("DISC-A107", "ArtifactError", r"the program calls LAPACK", "the program calls LAPACK, which is missing"),
     Code("DISC-A100", "ArtifactError", "", "the artifact is damaged"),
     # What is no fault of the user's.
     Code("DISC-C101", "CompilerError", r"^the process that compiles ended", "the compiler process ended unexpectedly"),

@@ -185,4 +185,9 @@ def _unravel(flat: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
     return (flat, *reversed(indices))
 
 
+def __dir__() -> list[str]:
+    """The public names: what completion offers."""
+    return __all__
+
+
 __all__ = ["argwhere", "boolean_index", "compress", "extract", "flatnonzero", "nonzero", "unique", "where"]

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A compiled program from a client of PJRT, without Python. argv: the plugin, an artifact of f32[b, s] with one result of
-// f32, and the sizes b and s. What frameworks do with XLA's pjrt_c_api.h; the header here is ours of the same interface.
+// f32, and the sizes b and s. What frameworks do with XLA's pjrt_c_api.h; the header here is ours of the same interface,
+// and comes with the package.
 //
 //   python -c 'import jax, shlo_disc; shlo_disc.compile(jax.nn.softmax, args=(("b, s", "float32"),)).save("softmax.disc")'
 //   plugin=$(python -c 'import shlo_disc; print(shlo_disc.get_pjrt_plugin())')
-//   g++ -std=c++17 pjrt_client.cpp -I../../shlo_disc/runtime/native/pjrt -ldl -o client && ./client $plugin softmax.disc 2 3
+//   include=$(python -c 'import shlo_disc; print(shlo_disc.get_include())')
+//   g++ -std=c++17 pjrt_client.cpp -I$include/pjrt -ldl -o client && ./client $plugin softmax.disc 2 3
 #include "pjrt_c_api.h"
 
 #include <cstdio>

@@ -21,6 +21,7 @@ from shlo_disc.runtime.described import count_text
 if TYPE_CHECKING:
     from shlo_disc.api.jit import Jitted
     from shlo_disc.api.lowered import Lowered, Traced
+    from shlo_disc.driver.executable import Executable
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -118,6 +119,14 @@ class FilteredJit:
     def compile_count(self) -> int:
         """The number of times that this function was compiled."""
         return sum(jitted.compile_count for _, jitted in list(self._programs.values()))
+
+    @property
+    def executable(self) -> Executable:
+        """The newest executable, a function of the list of arrays. Raises ValueError before the first call."""
+        found = [jitted for _, jitted in list(self._programs.values()) if jitted.compile_count]
+        if not found:
+            raise ValueError(f"{self._function} has not been called yet")
+        return found[-1].executable
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """As `Jitted`; each combination of what is no array in the arguments is a program of its own."""

@@ -73,7 +73,7 @@ def import_program(
         if STAGE in module.operation.attributes:
             return _resumed(module, resume)
         _mark_participants(module, program.participants)
-        return _finish(module, None, symbolic, is_own=program.is_own)
+        return _finish(module, None, symbolic, is_own=program.is_own, parameters=program.parameters)
 
 
 def _resumed(module: ir.Module, may_resume: bool) -> ImportedProgram:
@@ -190,8 +190,12 @@ def _finish(
     symbolic: bool = False,
     hidden: Mapping[int, str] = _NONE,
     is_own: bool = False,
+    parameters: tuple[str, ...] = (),
 ) -> ImportedProgram:
-    """`hidden`: the positions of arguments that are there for their size only, and the symbols of these sizes."""
+    """`hidden`: the positions of arguments that are there for their size only, and the symbols of these sizes.
+
+    `parameters`: the names of arguments, for a program without a signature.
+    """
     names = global_constant_names(module)
     normalise(module)
     if symbolic:
@@ -201,6 +205,7 @@ def _finish(
     if signature is None:
         arguments = entry_function(module).regions[0].blocks[0].arguments
         signature = plain_signature(module, [_shape(a, i, names) for i, a in enumerate(arguments)])
+        signature = replace(signature, parameters=parameters)
     facts = Facts()
     for name in sorted({name for spec in signature.arguments for d in spec.dims for name in d.symbols()}, key=_order):
         facts.declare(name, min=signature.least)

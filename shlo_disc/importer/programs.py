@@ -65,7 +65,7 @@ class TextProgram(NamedTuple):
     trusted: bytecode is known to be whole, and is read without the precautions for that of others. has_tokens: tokens
     that the program takes and returns stand for arrays without elements, as JAX passes them.
     participants: how many devices run it together; 1 for a program that runs alone. limits: as for JaxProgram.
-    is_own: a translation of ours, which may have ops by which sizes are read from data.
+    is_own: a translation of ours, which may have ops by which sizes are read from data. parameters: as for JaxProgram.
     """
 
     data: str | bytes
@@ -75,6 +75,7 @@ class TextProgram(NamedTuple):
     participants: int = 1
     limits: Limits | None = None
     is_own: bool = False
+    parameters: tuple[str, ...] = ()
 
     def trees(self) -> tuple[Any, Any]:
         """There are none: arguments and results are flat."""

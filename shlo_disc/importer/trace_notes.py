@@ -19,7 +19,41 @@ _NUMBER_WANTED = (
     "must be a string or a real number, not '_DimExpr'",
     "used in a context that requires a constant",
 )
-_OF_DATA = re.compile(r"The size argument of jnp\.(nonzero|flatnonzero|argwhere|where|unique) must be statically")
+_OF_DATA = re.compile(
+    r"The size argument of jnp\.(nonzero|flatnonzero|argwhere|where|unique) must be statically"
+    r"|arose for the first argument of jnp\.(unique)\(\)"
+)
+_ADVICE = {
+    "Array boolean indices must be concrete": (
+        "for a size that is read from data, write shlo_disc.numpy.boolean_index(x, mask) in place of x[mask]"
+    ),
+    "Slice entries must be static integers": (
+        "for a size that is read from data, write shlo_disc.numpy.boolean_index(x, jax.numpy.arange(x.shape[0]) < "
+        "stop) in place of x[:stop]; a slice of a known size is jax.lax.dynamic_slice_in_dim(x, start, size)"
+    ),
+    "the total number of repeats must be static": (
+        "say how many elements there are in all by total_repeat_length=: a number, or the size of an argument, such as "
+        "total_repeat_length=y.shape[0]"
+    ),
+    "associative scan over axis of non-constant size": (
+        "use jax.numpy.cumsum, jax.numpy.cumprod, jax.lax.cummax, jax.lax.cummin or jax.lax.cumlogsumexp if the "
+        "function is one of these, and jax.lax.scan otherwise; or give the size as a number in args="
+    ),
+    "It arose in the jnp.arange argument": (
+        "jax.numpy.arange takes numbers and sizes, such as x.shape[0] // 2, and no arrays or fractions of sizes. "
+        "jax.scipy.signal.stft computes such fractions: cut the frames by x[starts[:, None] + "
+        "jax.numpy.arange(width)], and transform them by jax.numpy.fft.rfft"
+    ),
+    "shape polymorphism for `permutation`": (
+        "sort by random numbers: x[jax.numpy.argsort(jax.random.uniform(key, x.shape[:1]))]"
+    ),
+    "Attempted boolean conversion of traced array": (
+        "choose by values with jax.numpy.where(condition, a, b), or run one of two functions with jax.lax.cond"
+    ),
+}
+"""Advice against errors by a part of their texts."""
+
+_UNEVEN = re.compile(r"array split does not result in an equal division: rest is mod\((\w+), (\d+)\)")
 
 
 @contextlib.contextmanager
@@ -37,7 +71,7 @@ def note_on(message: str) -> str:
     """Advice against an error of that text; "" where there is none."""
     if found := _COMPARISON.match(message):
         return _on_comparison(*found.groups())
-    if found := _DIVISION.search(message):
+    if found := _DIVISION.search(message) or _UNEVEN.search(message):
         name, divisor = found.groups()
         return f'declare the size as a multiple: write "{divisor}*{name}" in place of "{name}" in args= or dynamic='
     if any(text in message for text in _NUMBER_WANTED):
@@ -45,11 +79,10 @@ def note_on(message: str) -> str:
             "a size that has a name is not an int while the function is traced: make it an array by "
             "jax.numpy.asarray(size), loop by jax.lax.fori_loop(0, size, ...), or give the size as a number in args="
         )
-    if message.startswith("Array boolean indices must be concrete"):
-        return "for a size that is read from data, write shlo_disc.numpy.boolean_index(x, mask) in place of x[mask]"
     if found := _OF_DATA.search(message):
-        return f"for a size that is read from data, write shlo_disc.numpy.{found[1]} in place of jax.numpy.{found[1]}"
-    return ""
+        name = found[1] or found[2]
+        return f"for a size that is read from data, write shlo_disc.numpy.{name} in place of jax.numpy.{name}"
+    return next((advice for words, advice in _ADVICE.items() if words in message), "")
 
 
 def _on_comparison(left: str, op: str, right: str) -> str:

@@ -200,8 +200,8 @@ def generalize_programs(programs: list[bytes], gpu: int = -1, max_programs: int 
 
     with _COMPILING:
         observation.before_generalizing(programs[-1], max_programs)
-        describe = observation.refusal_of(programs[-1], max_programs)
-        found = generalize_or_explain(programs, target=_target(gpu), describe=describe)
+        tell = observation.refusal_of(programs[-1], max_programs)
+        found = generalize_or_explain(programs, target=_target(gpu), tell=tell)
         if found is None:
             return None
         observation.note_symbolic(programs[-1], found, max_programs)

@@ -21,6 +21,12 @@ EXPLAIN_VARIABLE = "JAX_SHLO_DISC_EXPLAIN"
 
 _log = logging.getLogger("shlo_disc.pjrt.generalize")
 _writer: Writer | None = None
+_has_told_of_packages = False
+_ONE_SHAPE = "compiled for one shape only: %s"
+_PACKAGES = (
+    "functions of installed packages, such as %r of %s, are compiled for one shape too: `python -m shlo_disc watch` "
+    "lists them, and the level DEBUG of this logger explains each"
+)
 
 plugin_programs().on_clear.append(LEDGER.clear)
 
@@ -42,7 +48,7 @@ def before_compile(program: bytes, max_programs: int, reason: str = "") -> None:
     LEDGER.admit(program, max_programs)
     text = LEDGER.explain(program)
     if text:
-        _log.log(_level(), "compiled for one shape only: %s", text)
+        _tell(program, text)
 
 
 def before_generalizing(program: bytes, max_programs: int) -> None:
@@ -51,15 +57,16 @@ def before_generalizing(program: bytes, max_programs: int) -> None:
         LEDGER.admit(program, max_programs)
 
 
-def refusal_of(program: bytes, max_programs: int) -> Callable[[Exception], str]:
-    """A function that notes why a program is no instance of a symbolic one, and returns all that is known of it."""
-    if not _is_observed(max_programs):
-        return str
+def refusal_of(program: bytes, max_programs: int) -> Callable[[Exception], None]:
+    """A function that notes and logs why a program is no instance of a symbolic one."""
 
-    def refuse(error: Exception) -> str:
+    def refuse(error: Exception) -> None:
+        if not _is_observed(max_programs):
+            _log.debug(_ONE_SHAPE, error)
+            return
         is_known = isinstance(error, DiscError) and not isinstance(error, CompilerError)
         reason = str(error) if isinstance(error, DiscError) else f"an unexpected error: {error!r}"
-        return LEDGER.refuse(program, reason, VALUE if is_known else DEFECT)
+        _tell(program, LEDGER.refuse(program, reason, VALUE if is_known else DEFECT))
 
     return refuse
 
@@ -77,6 +84,19 @@ def after_compile(program: bytes, how: str, seconds: float) -> CallCount:
     if _writer:
         _writer.changed()
     return count
+
+
+def _tell(program: bytes, text: str) -> None:
+    """Log why a program is compiled for one shape: each of the user's functions, and one of installed packages."""
+    global _has_told_of_packages
+    function = LEDGER.origin(program)
+    if not function.package:
+        _log.log(_level(), _ONE_SHAPE, text)
+        return
+    _log.debug(_ONE_SHAPE, text)
+    if not _has_told_of_packages:
+        _has_told_of_packages = True
+        _log.log(_level(), _PACKAGES, function.name, function.package)
 
 
 def _level() -> int:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.lowering.launches import Launched, launches_in
+from shlo_disc.report.folded_table import Table, text_width
 from shlo_disc.report.machine import Machine, machine
 from shlo_disc.report.synthetic import synthetic_call
 from shlo_disc.report.work import Work, work_of
@@ -99,12 +101,10 @@ class Explanation:
         return {"program": self.program, "dims": self.dims, "machine": self.machine.to_json(), "kernels": kernels}
 
     def __repr__(self) -> str:
-        rows = [_HEADINGS, *self._rows()]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
-        aligned = [
-            "  ".join(_pad(cell, w, i) for i, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows
-        ]
-        return "\n".join([self._title(), "", *(line.rstrip() for line in aligned), *self._notes()])
+        width = text_width()
+        title, *notes = (textwrap.wrap(text, width) for text in [self._title(), *self._notes()])
+        table = Table(_HEADINGS, self._rows(), _RIGHT, _HEADINGS.index("kernel"), _BELOW).lines(width)
+        return "\n".join([*title, "", *table, *(line for note in notes for line in note)])
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -158,6 +158,7 @@ class Explanation:
 BELOW_ESTIMATE = "faster than was estimated, as where data stays in caches between calls; so without the least and %"
 _HEADINGS = ["#", "kernel", "us", "least us", "%", "runs", "MB", "MFLOP", "variant", "missing facts", "ops", "source"]
 _RIGHT = frozenset({0, 2, 3, 4, 5, 6, 7})
+_BELOW = (8, 9, 10, 11)
 
 
 def explain(artifact: Artifact, on: Client, compilation: Compilation, dims: Mapping[str, int]) -> Explanation:
@@ -256,10 +257,6 @@ def _evaluate(e: Expr | None, dims: Mapping[str, int]) -> int | None:
 
 def _number(value: float | None, scale: float, digits: int) -> str:
     return "-" if value is None else f"{value * scale:.{digits}f}"
-
-
-def _pad(cell: str, width: int, column: int) -> str:
-    return cell.rjust(width) if column in _RIGHT else cell.ljust(width)
 
 
 __all__ = ["Explanation", "KernelReport", "explain", "kernel_reports"]

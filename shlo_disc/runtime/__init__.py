@@ -26,6 +26,12 @@ from .executable import LoadedExecutable, MemoryStats
 from .native_module import Buffer
 from .tree import TreeSpec
 
+
+def __dir__() -> list[str]:
+    """The public names: what completion offers."""
+    return __all__
+
+
 __all__ = [
     "AllocationError",
     "Artifact",

@@ -50,7 +50,7 @@ class BoundExecutable(NativeOwner):
             bound_tree=call_tree(bound).native(),
             rest_tree=rest.native(),
             explain_bound=explainer(executable.name, call_tree(bound)),
-            explain_structure=explainer(executable.name, rest),
+            explain_structure=explainer(executable.name, rest, count),
             donate=donate,
             copy=copy,
         )

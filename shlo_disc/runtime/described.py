@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,8 @@ _OF_THE_COMPILE = frozenset({
 })  # fmt: skip
 """Attributes of an Executable that a loaded program lacks."""
 
+_POSITION = re.compile(r"args\[(\d+)\]")
+
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -38,6 +41,17 @@ def reading_header() -> Iterator[None]:
 def tensor_text(row: Mapping[str, Any]) -> str:
     """`x: f32[b, 768]` for a row of an artifact's header."""
     return f"{row['path']}: {type_text(row)}"
+
+
+def argument_names(header: Mapping[str, Any]) -> list[str]:
+    """The user's name for each argument of a header, such as `params['w']`; "" where the header has none."""
+    names = (header.get("pytree") or {}).get("names", [])
+    found = []
+    for row in header["arguments"]:
+        place = _POSITION.match(row["path"])
+        name = names[int(place[1])] if place and int(place[1]) < len(names) else ""
+        found.append(f"{name}{row['path'][place.end() :]}" if place and name else "")
+    return found
 
 
 def type_text(row: Mapping[str, Any]) -> str:
@@ -122,5 +136,5 @@ def some_text(texts: Sequence[str]) -> str:
 
 __all__ = [
     "buffer_text", "count_text", "missing_text", "program_table", "program_text", "reading_header", "size_text",
-    "some_text", "target_row", "target_text", "tensor_text", "type_text",
+    "argument_names", "some_text", "target_row", "target_text", "tensor_text", "type_text",
 ]  # fmt: skip

@@ -171,21 +171,32 @@ def call_tree(positional: TreeSpec | int, keyword: TreeSpec | None = None) -> Tr
     return TreeSpec("tuple", (args, keyword or TreeSpec("dict")))
 
 
-def explainer(name: str, expected: TreeSpec) -> Callable[[tuple[Any, ...], dict[str, Any]], str]:
-    """The function that explains for a call why its structure is not `expected`."""
-    return lambda args, kwargs: explain_difference(name, expected, args, kwargs)
+def explainer(name: str, expected: TreeSpec, bound: int = 0) -> Callable[[tuple[Any, ...], dict[str, Any]], str]:
+    """The function that explains for a call why its structure is not `expected`; bound: as for explain_difference."""
+    return lambda args, kwargs: explain_difference(name, expected, args, kwargs, bound)
 
 
-def explain_difference(name: str, expected: TreeSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The differences between a call's structure and `expected`, in the words of jax.export."""
+def explain_difference(
+    name: str, expected: TreeSpec, args: tuple[Any, ...], kwargs: dict[str, Any], bound: int = 0
+) -> str:
+    """The differences between a call's structure and `expected`, in the words of jax.export.
+
+    bound: the number of arguments that `bind` has fixed. They come first, and are counted as in the signature.
+    """
+    fixed = (None,) * bound
+    if bound:
+        nodes = (TreeSpec("none"),) * bound + expected.children[0].children
+        expected = call_tree(TreeSpec("tuple", nodes), expected.children[1])
+    args = fixed + args
     differences = [
         f"   - {path} is a {actual} in the invocation and a {wanted} when exported, so {reason}.\n"
         for label, spec, value in zip(("args", "kwargs"), expected.children, (args, kwargs), strict=True)
         for path, actual, wanted, reason in _differences(label, spec, value)
     ]
+    counted = f" (args counts the {bound} that bind has fixed)" if bound else ""
     return (
         "The invocation args and kwargs must have the same pytree structure "
-        f"as when the function '{name}' was exported, but they have the following structural differences:\n"
+        f"as when the function '{name}' was exported{counted}, but they have the following structural differences:\n"
         + "\n".join(differences)
     )
 

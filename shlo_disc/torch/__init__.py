@@ -13,4 +13,9 @@ def ops_page() -> str:
     return page()
 
 
+def __dir__() -> list[str]:
+    """The public names: what completion offers."""
+    return __all__
+
+
 __all__ = ["ExportedExecutable", "as_scans", "backend", "compile_exported", "export", "graph_count", "ops_page"]

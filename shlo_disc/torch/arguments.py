@@ -31,6 +31,11 @@ class Structure:
         positional = [self._spec.child(0).child(i) for i in range(self._spec.child(0).num_children)]
         self._is_flat = not self._names and not self._fixed and all(part.is_leaf() for part in positional)
 
+    @property
+    def read_names(self) -> list[str]:
+        """The names in the program of the arguments that it reads, in their order."""
+        return [name for _, name in self._read]
+
     def given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments that the program reads, by their names in it. Raises ArgumentTypeError for another structure,
         and where a number is not that of the export."""
@@ -55,6 +60,11 @@ class Structure:
         """A sentence on the structure that `forward` was exported with, and that of a call with another one."""
         names = [*self._places.names, *self._names]
         wanted, given = (_children(spec, self._places.names) for spec in (self._spec, found))
+        if unknown := [name for name in found.child(1).context if name not in wanted]:
+            return (
+                f"the arguments have another structure: the program has no argument {unknown[0]!r}; it was exported "
+                f"for forward({', '.join(wanted)})"
+            )
         if list(wanted) != list(given):
             return (
                 f"the arguments have another structure: the program was exported for forward({', '.join(wanted)}), and "
@@ -62,9 +72,21 @@ class Structure:
             )
         name = next((name for name in wanted if wanted[name] != given[name]), names[0] if names else "")
         return (
-            f"the arguments have another structure: {name} is {given[name]}, and the program was exported for "
-            f"{wanted[name]}"
+            f"the arguments have another structure: {name} is {_text(given[name])}, and the program was exported for "
+            f"{_text(wanted[name])}, where * is a tensor or a number"
         )
+
+
+class _Leaf:
+    """A leaf of a printed tree."""
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+def _text(spec: _pytree.TreeSpec) -> str:
+    """A tree as its containers print it: `{'mask': *, 'layers': [*, *]}`."""
+    return repr(spec.unflatten([_Leaf()] * spec.num_leaves))
 
 
 def _children(spec: _pytree.TreeSpec, names: Sequence[str]) -> dict[str, _pytree.TreeSpec]:

@@ -49,10 +49,12 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
         plain.graph_module, _name_of(program), ranges=ranges, first=state, bound=len(fixed), relations=relations,
         names=_names_of(program),
     )  # fmt: skip
-    read = TextProgram(translated.text, is_own=True)
+    structure = Structure(plain)
+    names = _names_of_arguments(plain, structure, len(translated.captured), translated.draws)
+    read = TextProgram(translated.text, is_own=True, parameters=names)
     record_read(read, "torch.export")
     executable = compile_read(read, options, target, start=start)
-    return ExportedExecutable(plain, executable, translated)
+    return ExportedExecutable(plain, executable, translated, structure)
 
 
 def _taken_apart(program: ExportedProgram) -> ExportedProgram:
@@ -147,6 +149,17 @@ def _state(program: ExportedProgram) -> tuple[list[Any], list[Any]]:
     return [s for s in state if s.target not in changed], [s for s in state if s.target in changed]
 
 
+def _names_of_arguments(program: ExportedProgram, structure: Structure, captured: int, draws: bool) -> tuple[str, ...]:
+    """The names of the translated program's arguments: those of parameters and buffers, and of `forward`'s arguments.
+
+    captured: the number of tensors that come first, without a name. draws: a key comes last.
+    """
+    fixed, changed = _state(program)
+    state = [str(spec.target) for spec in (*fixed, *changed)]
+    users = [structure.paths[name] for name in structure.read_names]
+    return (*[""] * captured, *state, *users, *["random key"] * draws)
+
+
 class ExportedExecutable:
     """A compiled PyTorch program: call it like the exported module, with tensors of any allowed size.
 
@@ -157,7 +170,7 @@ class ExportedExecutable:
     ArgumentTypeError for other dtypes or structures.
     """
 
-    def __init__(self, program: ExportedProgram, executable: Executable, translated: Any):
+    def __init__(self, program: ExportedProgram, executable: Executable, translated: Any, structure: Structure):
         self.program = program
         self.executable = executable
         self._outputs = translated.outputs
@@ -173,7 +186,7 @@ class ExportedExecutable:
         self._changed = [_tensor_of(spec, tensors) for spec in changed]
         self._weights = Weights(executable, translated.orders[: len(self._fixed)])
         self._tensors = tensors
-        self._structure = Structure(program)
+        self._structure = structure
         self._shown = [i for i, spec in enumerate(self._results) if spec.kind == OutputKind.USER_OUTPUT]
         self._writes = len(self._shown) < len(self._results)
 

@@ -13,6 +13,9 @@ import numpy as np
 
 import shlo_disc
 
+PARTS = ("kind", "argument", "code", "text")
+"""The functions `disc_error_...` of an error."""
+
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
 
@@ -39,15 +42,15 @@ class Options(ctypes.Structure):
 class CError(Exception):
     """An error of the C API."""
 
-    def __init__(self, kind: str, argument: str | None, text: str):
+    def __init__(self, kind: str, argument: str | None, code: str, text: str):
         super().__init__(f"{kind}: {text}")
-        self.kind, self.argument, self.text = kind, argument, text
+        self.kind, self.argument, self.code, self.text = kind, argument, code, text
 
 
 @functools.cache
 def library() -> Any:
     native = ctypes.CDLL(shlo_disc.get_library())
-    for name in ("kind", "argument", "text"):
+    for name in PARTS:
         getattr(native, f"disc_error_{name}").restype = ctypes.c_char_p
     native.disc_result.restype = ctypes.POINTER(Tensor)
     native.disc_symbol.restype = ctypes.c_char_p
@@ -66,10 +69,10 @@ def checked(name: str, *args: Any) -> None:
     error = function(*args)
     if error is None:
         return
-    parts = [getattr(library(), f"disc_error_{part}")(ctypes.c_void_p(error)) for part in ("kind", "argument", "text")]
+    found = [getattr(library(), f"disc_error_{part}")(ctypes.c_void_p(error)) for part in PARTS]
     library().disc_free_error(ctypes.c_void_p(error))
-    kind, argument, text = (part and part.decode() for part in parts)
-    raise CError(kind, argument, text)
+    kind, argument, code, text = (None if part is None else part.decode() for part in found)
+    raise CError(kind, argument, code, text)
 
 
 def tensor_of(array: np.ndarray) -> Tensor:

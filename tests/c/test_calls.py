@@ -175,7 +175,7 @@ def test_options_are_checked(options: dict[str, int], text: str, tmp_path: Path)
     with pytest.raises(CError, match=text) as caught:
         Program(path, **options)
     assert caught.value.kind == "ValueError"
-    with pytest.raises(CError, match="pass trust=True"):
+    with pytest.raises(CError, match="set trust of disc_load_options"):
         Program(path, trust=0)
 
 

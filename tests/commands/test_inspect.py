@@ -50,6 +50,18 @@ def test_a_program_has_more(program: Path, artifact: Path, capsys: pytest.Captur
     assert not any(section["checked"] for section in whole["sections"])
 
 
+def test_names_of_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def score(params: Any, tokens: Any) -> Any:
+        return tokens @ params["w"] + params["b"]
+
+    params = {"w": ("16, 4", "float32"), "b": ("4", "float32")}
+    shlo_disc.compile(score, args=(params, ("n, 16", "float32"))).save(tmp_path / "score.disc")
+    facts = inspect(capsys, tmp_path / "score.disc")
+    assert [row["name"] for row in facts["arguments"]] == ["params['b']", "params['w']", "tokens"]
+    assert main(["info", str(tmp_path / "score.disc")]) == 0
+    assert "  args[0]['w'] (params['w']): f32[16, 4]\n  args[1] (tokens): f32[n, 16]\n" in capsys.readouterr().out
+
+
 def test_info_is_the_short_form(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = inspect(capsys, program)
     assert main(["info", str(program), "--json"]) == 0

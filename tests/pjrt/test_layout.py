@@ -16,15 +16,16 @@ import pytest
 from tests.pjrt.plugin import ROOT
 
 abi: Any = pytest.importorskip("pypjrt._abi.pjrt_0_114")
-HEADERS = ROOT / "shlo_disc/runtime/native/pjrt"
+HEADERS = ROOT / "shlo_disc/runtime/include/pjrt"
+EXTENDED = ROOT / "shlo_disc/runtime/native/pjrt"
 ARRAY_OF_FUNCTIONS = "PJRT_Api"
 EXTENSIONS = ("PJRT_Layouts_Extension", "PJRT_FFI_Extension")  # their functions have names of our own
 
 
 def declared() -> list[str]:
     """The structures of the C API that we declare."""
-    names = ("pjrt_c_api_types.h", "pjrt_c_api.h", "pjrt_c_api_extensions.h")
-    text = "".join((HEADERS / name).read_text() for name in names)
+    paths = (HEADERS / "pjrt_c_api_types.h", HEADERS / "pjrt_c_api.h", EXTENDED / "pjrt_c_api_extensions.h")
+    text = "".join(path.read_text() for path in paths)
     return [name for name in re.findall(r"^struct (PJRT_\w+)(?: : PJRT_Head)? \{", text, re.MULTILINE) if known(name)]
 
 
@@ -60,7 +61,8 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], in
         pytest.skip("no C++ compiler")
     folder: Path = tmp_path_factory.mktemp("layout")
     (folder / "layout.cpp").write_text(program())
-    command = [compiler, "-std=c++20", "-I", str(HEADERS), str(folder / "layout.cpp"), "-o", str(folder / "layout")]
+    includes = [f"-I{HEADERS}", f"-I{EXTENDED}"]
+    command = [compiler, "-std=c++20", *includes, str(folder / "layout.cpp"), "-o", str(folder / "layout")]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     out = subprocess.run([str(folder / "layout")], check=True, capture_output=True, text=True, timeout=60).stdout
     rows = [line.split(" ") for line in out.splitlines()]

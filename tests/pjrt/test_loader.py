@@ -341,7 +341,7 @@ def test_a_program_without_python(softmax: Path, tmp_path: Path) -> None:
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("there is no g++")
-    binary, headers = tmp_path / "client", ROOT / "shlo_disc/runtime/native/pjrt"
+    binary, headers = tmp_path / "client", Path(shlo_disc.get_include()) / "pjrt"
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{headers}"]
     subprocess.run([compiler, *flags, str(ROOT / "examples/c/pjrt_client.cpp"), "-ldl", "-o", str(binary)], check=True)
     told = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(tmp_path / "loaded")}

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import shlo_disc  # noqa: E402
 from shlo_disc.errors import ArgumentTypeError, DiscError, OptionError, ProgramError, ShapeError  # noqa: E402
+from shlo_disc.runtime.described import argument_names  # noqa: E402
 
 Dim, export = torch.export.Dim, torch.export.export
 OF_JAX = re.compile(r"symbolic_shape|constraints=|polymorphic|symbolic shape|jax|JAX|args\[\d|stablehlo|Ne\(|Eq\(")
@@ -49,6 +52,13 @@ class OfDict(torch.nn.Module):
 
     def forward(self, batch: Any) -> Any:
         return batch["x"] + 1
+
+
+class OfList(torch.nn.Module):
+    """A concatenation of a list."""
+
+    def forward(self, parts: Any) -> Any:
+        return torch.cat(parts)
 
 
 class Times(torch.nn.Module):
@@ -98,6 +108,10 @@ CASES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], type[DiscError], str]
     "an entry": (
         lambda: program(OfDict(), {"x": ones(3)}), ({"x": ones(3, 1)},), ShapeError, r"Rank mismatch for batch\['x'\]",
     ),
+    "a shorter list": (
+        lambda: program(OfList(), [ones(3), ones(2)]), ([ones(3)],), ArgumentTypeError,
+        r"parts is \[\*\], and the program was exported for \[\*, \*\], where \* is a tensor or a number",
+    ),
     "a number": (lambda: program(Times(), ones(3), 2), (ones(3), 3), ArgumentTypeError, "n is 3.*exported for 2"),
 }  # fmt: skip
 
@@ -117,6 +131,31 @@ def test_arguments_by_name() -> None:
     x, y = ones(3), 2 * ones(3)
     for found in (run(x, y=y), run(y=y, x=x), run(x, y)):
         torch.testing.assert_close(found, x + y)
+
+
+def test_lists_of_tensors() -> None:
+    rows, more = Dim("rows"), Dim("more")
+    run = shlo_disc.compile(program(OfList(), [ones(3), ones(2)], parts=[{0: rows}, {0: more}]))
+    torch.testing.assert_close(run([ones(5), 2 * ones(1)]), torch.cat([ones(5), 2 * ones(1)]))
+
+
+@pytest.mark.parametrize("names", [{"maks": ones(2, 3)}, {"mask": ones(2, 3), "more": 1}, {"token": ones(2, 4)}])
+def test_names_that_the_program_does_not_have(names: dict[str, Any]) -> None:
+    run = shlo_disc.compile(program(Scaled(), ones(2, 4), ones(2, 3)))
+    unknown = next(name for name in names if name != "mask")
+    words = rf"the program has no argument '{unknown}'; it was exported for forward\(tokens, mask\)"
+    with torch.no_grad(), pytest.raises(ArgumentTypeError, match=words):
+        run(ones(2, 4), **names)
+
+
+def test_names_survive_in_a_file(tmp_path: Path) -> None:
+    run = shlo_disc.compile(program(OfDict(), {"x": ones(3)}))
+    assert argument_names(run.executable.artifact.header) == ["batch['x']"]
+    shlo_disc.compile(scaled()).executable.save(tmp_path / "scaled.disc")
+    loaded = shlo_disc.load(tmp_path / "scaled.disc", trust=True)
+    assert argument_names(loaded.header) == ["layer.weight", "layer.bias", "tokens"]
+    weights = {"layer.weight": np.ones((3, 4), np.float32), "layer.bias": np.zeros(3, np.float32)}
+    np.testing.assert_array_equal(loaded(**weights, tokens=np.ones((2, 4), np.float32)), np.full((2, 3), 4))
 
 
 def test_what_is_no_exported_program() -> None:

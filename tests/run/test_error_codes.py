@@ -18,7 +18,7 @@ import shlo_disc
 from shlo_disc import errors
 from shlo_disc.driver.isolated.client import close_processes
 from shlo_disc.errors import CODES, DiscError, OptionError, code_of
-from shlo_disc.runtime import AllocationError, callbacks
+from shlo_disc.runtime import AllocationError, callbacks, native_module
 from shlo_disc.shape_dialect import custom_calls
 from shlo_disc.tools.cli import main
 from shlo_disc.tools.commands.why import index, page
@@ -48,11 +48,14 @@ def test_the_index_is_that_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_example_raises_its_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_example_raises_its_error(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     monkeypatch.chdir(tmp_path)
     callbacks.install_for_exports()
     ours = {name: found for name, found in custom_calls._registered.items() if name in custom_calls.OF_THIS_PROCESS}
     monkeypatch.setattr(custom_calls, "_registered", ours)
+    request.addfinalizer(native_module.install_lapack.__wrapped__)
     example = compile(parts_of(name)["python"], name, "exec")
     names: dict[str, object] = {"__name__": "__main__"}
     with pytest.raises(DiscError) as caught:

@@ -100,6 +100,12 @@ def test_a_step_that_the_program_runs_by_itself() -> None:
     assert [k.seconds for k in found.kernels if k.runs is None] == [None] * len(found.kernels)
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal on which tables have a line for each row."""
+    monkeypatch.setenv("COLUMNS", "400")
+
+
 def test_the_table_and_the_data() -> None:
     executable = compile_function(layer, [("16, s", "float32"), ("b, 16", "float32")])
     found = executable.explain(b=2, s=3)

@@ -126,6 +126,17 @@ def test_a_filtered_function_in_steps_and_in_jax() -> None:
     np.testing.assert_allclose(grad, jax.grad(lambda x: layer()(x).sum())(x), rtol=1e-5)
 
 
+def test_the_executable_of_a_filtered_function() -> None:
+    function = shlo_disc.jit(lambda m, x: m(x), dynamic=(None, "b, ..."), filter=True)
+    with pytest.raises(ValueError, match="has not been called yet"):
+        _ = function.executable
+    function(layer(), jnp.ones((2, 4)))
+    assert str(function.executable.signature.arguments[1].dims[0]) == "b"
+    function(layer(jnp.sin), jnp.ones((2, 4)))
+    (found,) = function.executable([layer().w, jnp.ones((3, 4))])
+    np.testing.assert_allclose(found, layer(jnp.sin)(jnp.ones((3, 4))), rtol=1e-6)
+
+
 def test_filter_is_checked() -> None:
     with pytest.raises(OptionError, match="filter=True finds out what is static"):
         shlo_disc.jit(model, filter=True, static_argnames="scale")

@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.run.remedies import calls, commands, files, jitted, plugin, shapes, specifications, torch_programs
+from tests.run.remedies import calls, commands, files, jitted, plugin, shapes, specifications, torch_programs, traced
 from tests.run.remedies.case import Case
 
 
@@ -24,7 +24,7 @@ def cases_of(module: ModuleType) -> list[type[Case]]:
     ]
 
 
-MODULES = (specifications, shapes, calls, jitted, files, commands, torch_programs, plugin)
+MODULES = (specifications, shapes, traced, calls, jitted, files, commands, torch_programs, plugin)
 CASES = [case for module in MODULES for case in cases_of(module)]
 
 

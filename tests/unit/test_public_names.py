@@ -26,6 +26,11 @@ def test_each_is_there(name: str) -> None:
         assert value.__name__ == f"shlo_disc.{name}"
 
 
+@pytest.mark.parametrize("module", [shlo_disc.numpy, shlo_disc.runtime], ids=lambda module: module.__name__)
+def test_modules_offer_what_is_public(module: types.ModuleType) -> None:
+    assert dir(module) == sorted(module.__all__)
+
+
 def test_modules_without_their_packages_are_not_offered() -> None:
     done = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == ["runtime"]

@@ -41,6 +41,7 @@ def read_program_message(said: dict[str, Any], data: bytes) -> Importable:
     is_text = said.pop("is_text")
     said["limits"] = None if said["limits"] is None else Limits(*said["limits"])
     if "signature" not in said:
+        said["parameters"] = tuple(said["parameters"])
         return TextProgram(data.decode(errors="surrogatepass") if is_text else data, **said)
     hidden = {int(position): str(name) for position, name in said.pop("hidden")}
     return DescribedProgram(data, _read_signature(said.pop("signature")), hidden, **said)

@@ -112,6 +112,11 @@ class Ledger:
             self._explain(form, program)
             return _told(reading, form)
 
+    def origin(self, program: bytes) -> Identity:
+        """The function that a program is of."""
+        with self._lock:
+            return self._read(program).identity
+
     def note(self, program: bytes, how: str, seconds: float, count: Count) -> None:
         """Note that a program was served. how: "compiled", "compiled_symbolic", "known" or "instance"."""
         with self._lock:

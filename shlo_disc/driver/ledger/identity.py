@@ -20,6 +20,7 @@ from shlo_disc.shape_dialect.utils.locations import Frame, frames
 _PREFIX = re.compile(r"^(jit|pmap|shard_map|xla_computation)_")
 _MOST_OPS = 20_000  # that are looked at to find a function
 _LIBRARIES = ("jax", "jaxlib")
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,15 @@ class Identity:
     def is_users(self) -> bool:
         """Tells whether a user or a library wrote it, not JAX (ops that it runs eagerly, its helper functions)."""
         return bool(self.file) and not any(Path(self.file).is_relative_to(place) for place in _library_folders())
+
+    @property
+    def package(self) -> str:
+        """The installed package that the function is of, such as "equinox"; "" for a user's own, or an unknown one."""
+        if not self.is_users:
+            return _LIBRARIES[0] if self.file or self.caller else ""
+        parts = Path(self.file).parts
+        inside = [parts[i + 1] for i, part in enumerate(parts[:-1]) if part in _INSTALLED]
+        return inside[-1].removesuffix(".py") if inside else ""
 
     @property
     def place(self) -> str:

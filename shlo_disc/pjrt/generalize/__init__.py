@@ -28,7 +28,6 @@ argument, which the table fills with the elements that the program at hand has.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -60,8 +59,6 @@ from .misses import Miss, first_miss
 from .relations import Relations
 from .samples import NotGeneralError, Samples
 from .steps import Step, Steps
-
-EXPLAIN_VARIABLE = "JAX_SHLO_DISC_EXPLAIN"
 
 _MOST_COST = {3: 3.0, 4: 4.0, 5: 5.0, 6: 6.0}
 """By the number of programs that an expression fits; the last one is for more."""
@@ -170,20 +167,18 @@ def generalize_or_explain(
     programs: Sequence[bytes],
     options: Options | None = None,
     target: str = CPU,
-    describe: Callable[[Exception], str] = str,
+    tell: Callable[[Exception], None] = lambda error: None,
 ) -> SymbolicProgram | None:
     """As `generalize`; None when it does not succeed, for whatever reason: each program can be compiled as it is.
 
-    The reason is logged, in the words of `describe`, as a warning if JAX_SHLO_DISC_EXPLAIN is set or it is a fault of
-    ours.
+    tell: is given the reason. One that is a fault of ours is also logged.
     """
     try:
         return generalize(programs, options, target)
     except (NotGeneralError, DiscError) as error:
-        level = logging.WARNING if os.environ.get(EXPLAIN_VARIABLE) else logging.DEBUG
-        _log.log(level, "compiled for one shape only: %s", describe(error))
+        tell(error)
     except Exception as error:  # a program that compiles as it is must not fail because of its other shapes
-        describe(error)
+        tell(error)
         _log.warning("compiled for one shape only, after an unexpected error", exc_info=True)
     return None
 
@@ -233,5 +228,5 @@ def _program(executable: Executable, expressions: Expressions) -> SymbolicProgra
 
 
 __all__ = [
-    "EXPLAIN_VARIABLE", "NotGeneralError", "SymbolicProgram", "generalize", "generalize_or_explain",
+    "NotGeneralError", "SymbolicProgram", "generalize", "generalize_or_explain",
 ]  # fmt: skip

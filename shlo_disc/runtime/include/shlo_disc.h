@@ -81,7 +81,11 @@ const char *disc_error_kind(const disc_error_t *error);
 /* The path of the argument that is wrong, such as "args[0]"; NULL where it is not one argument. */
 const char *disc_error_argument(const disc_error_t *error);
 
-/* What went wrong, in Python's words. Of a NULL error, the kind is "" and the text "no error". */
+/* The stable code, such as "DISC-S103", whose page `python -m shlo_disc why DISC-S103` prints and docs/errors has; "" for
+ * "ValueError", "OSError" and "RuntimeError". */
+const char *disc_error_code(const disc_error_t *error);
+
+/* What went wrong. Of a NULL error, the kind and the code are "" and the text is "no error". */
 const char *disc_error_text(const disc_error_t *error);
 
 void disc_free_error(disc_error_t *error);

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import FORMAT_VERSION
 from shlo_disc.runtime.cpu_features import level_of, missing_features
-from shlo_disc.runtime.described import reading_header, target_text, tensor_text
+from shlo_disc.runtime.described import argument_names, reading_header, target_text, type_text
 from shlo_disc.runtime.elf_symbols import functions
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ def artifact_facts(artifact: Artifact) -> Facts:
         return {
             "program": header["name"],
             "target": target_text(header),
-            "arguments": [_tensor(row) for row in header["arguments"]],
+            "arguments": [
+                _tensor(row) | {"name": name or None}
+                for row, name in zip(header["arguments"], argument_names(header), strict=True)
+            ],
             "results": [_tensor(row) for row in header["results"]],
             "symbols": [_symbol(row) for row in header["symbols"]],
             "constraints": [_condition(c["message"]) for c in header["checks"] if c["kind"] in ("constraint", "equal")],
@@ -81,11 +84,17 @@ def signature_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     yield f"program       {facts['program']}"
     for title in ("arguments", "results"):
         yield f"{title:<14}{len(facts[title])}"
-        yield from (f"  {tensor_text(row)}" for row in facts[title])
+        yield from (f"  {_tensor_line(row)}" for row in facts[title])
     yield f"symbols       {len(facts['symbols'])}"
     yield from (f"  {_symbol_line(row)}" for row in facts["symbols"])
     yield f"constraints   {len(facts['constraints'])}"
     yield from (f"  {condition}" for condition in facts["constraints"])
+
+
+def _tensor_line(row: Mapping[str, Any]) -> str:
+    """`args[0] (x): f32[b, 768]`: the path that errors name, then the user's name."""
+    name = f" ({row['name']})" if row.get("name") else ""
+    return f"{row['path']}{name}: {type_text(row)}"
 
 
 def _tensor(row: Mapping[str, Any]) -> Facts:

@@ -51,7 +51,7 @@ def index() -> str:
             "The text of an error ends with its code, such as `[DISC-P103]`; the command line puts it first:",
             "`shlo_disc: error[DISC-P103]: ...`. `python -m shlo_disc why DISC-P103` prints the page of the code. In",
             "Python, an error has `code`, `message` (its text without the code) and `remedy` (the end of the page).",
-            "In C, `disc_error_kind` is the class, and `disc_error_text` the message.",
+            "In C, `disc_error_code` is the code, `disc_error_kind` the class, and `disc_error_text` the message.",
             "",
             "| code | raised as | what it means |",
             "|--|--|--|",

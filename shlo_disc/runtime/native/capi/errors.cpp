@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "errors.h"
 
+#include "error_codes.h"
+
+#include <memory>
 #include <new>
 
 struct disc_error {
   std::string kind, text;
+  const char *code = "";
   bool has_argument = false;
   std::string argument;
 };
@@ -15,13 +19,15 @@ namespace {
 
 /// For when there is no memory for an error; never freed.
 disc_error *out_of_memory() {
-  static auto *error = new (std::nothrow) disc_error{"AllocationError", "out of memory", false, ""};
+  static auto *error = new (std::nothrow) disc_error{"AllocationError", "out of memory", "DISC-M101", false, ""};
   return error;
 }
 
 [[maybe_unused]] const disc_error *const made_at_start = out_of_memory();
 
-disc_error *make_error(const char *kind, const char *text) { return new disc_error{kind, text, false, ""}; }
+disc_error *make_error(const char *kind, const std::string &text) {
+  return new disc_error{kind, text, error_code(kind, text), false, ""};
+}
 
 const char *kind_of(const Error &error) {
   if (error.kind == ErrorKind::allocation)
@@ -34,9 +40,12 @@ disc_error *describe_current() {
   try {
     throw;
   } catch (const ArgumentFailure &failure) {
-    return new disc_error{kind_of(failure), failure.what(), true, failure.path};
+    std::unique_ptr<disc_error> error(make_error(kind_of(failure), failure.text_in_c));
+    error->argument = failure.path;
+    error->has_argument = true;
+    return error.release();
   } catch (const Error &error) {
-    return make_error(kind_of(error), error.what());
+    return make_error(kind_of(error), error.text_in_c);
   } catch (const Failure &failure) {
     return make_error(failure.kind, failure.what());
   } catch (const std::bad_alloc &) {
@@ -62,6 +71,8 @@ disc_error_t *current_error() noexcept {
 
 const char *disc_error_kind(const disc_error_t *error) { return error != nullptr ? error->kind.c_str() : ""; }
 const char *disc_error_text(const disc_error_t *error) { return error != nullptr ? error->text.c_str() : "no error"; }
+
+const char *disc_error_code(const disc_error_t *error) { return error != nullptr ? error->code : ""; }
 
 const char *disc_error_argument(const disc_error_t *error) {
   return error != nullptr && error->has_argument ? error->argument.c_str() : nullptr;

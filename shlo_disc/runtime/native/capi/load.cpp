@@ -104,10 +104,10 @@ std::unique_ptr<disc_program> load(const Bytes &bytes, const disc_load_options &
   Sections sections = read_sections(bytes.view());
   std::vector<Json> headers = level_headers(sections);
   if (options.trust == 0)
-    bad_artifact("the artifact holds native code from outside: pass trust=True if you know who made it");
+    bad_artifact("the artifact holds native code from outside: set trust of disc_load_options if you know who made it");
   Level level = read_level(sections, headers, options.cpu != nullptr ? options.cpu : "");
   if (level.header.replicas > 1)
-    bad_value("the program runs on " + std::to_string(level.header.replicas) + " devices; the client has 1");
+    bad_value("the program runs on " + std::to_string(level.header.replicas) + " devices, programs from C on one");
   auto loaded = std::make_shared<Loaded>();
   loaded->executable = std::make_shared<Executable>(
       device_of(options), std::move(level.header.program), ProgramCode{level.object, {}},

@@ -28,10 +28,18 @@ inline const char *class_name(ErrorKind kind) {
   }
 }
 
+/// The advice at the end of a message, in the words of Python and of C.
+struct Remedy {
+  const char *python, *c;
+};
+
 class Error : public std::runtime_error {
 public:
-  Error(ErrorKind kind, const std::string &message) : std::runtime_error(message), kind(kind) {}
+  Error(ErrorKind kind, const std::string &message) : std::runtime_error(message), kind(kind), text_in_c(message) {}
+  Error(ErrorKind kind, const std::string &problem, const Remedy &remedy)
+      : std::runtime_error(problem + remedy.python), kind(kind), text_in_c(problem + remedy.c) {}
   ErrorKind kind;
+  std::string text_in_c; // what() without words of Python
 };
 
 /// Memory could not be had; `bytes` is what was asked for.
@@ -43,5 +51,9 @@ public:
 };
 
 [[noreturn]] inline void bad_artifact(const std::string &message) { throw Error(ErrorKind::artifact, message); }
+
+[[noreturn]] inline void bad_artifact(const std::string &problem, const Remedy &remedy) {
+  throw Error(ErrorKind::artifact, problem, remedy);
+}
 
 } // namespace disc

@@ -56,8 +56,10 @@ const Builtin *lapack_builtin(std::string_view target) {
   if (found == table->second.end())
     return nullptr;
   if (!Lapack::instance().available())
-    bad_artifact("the program calls LAPACK ('" + std::string(target) + "'), which needs SciPy to be installed; "
-                 "programs in C name a library by disc_open_blas, clients of PJRT by the option blas");
+    bad_artifact("the program calls LAPACK ('" + std::string(target) + "'), which needs ",
+                 {"SciPy to be installed; programs in C name a library by disc_open_blas, clients of PJRT by the "
+                  "option blas",
+                  "a library: pass one that has LAPACK, such as libopenblas.so.0, to disc_open_blas first"});
   return &found->second;
 }
 

@@ -95,8 +95,8 @@ std::shared_ptr<const LibraryFunction> bind_custom_call(const CallSpec &spec) {
     std::lock_guard lock(registry().mutex);
     auto entry = registry().functions.find(spec.target);
     if (entry == registry().functions.end())
-      bad_artifact("the program calls '" + spec.target +
-                   "', which is not registered in this process: call shlo_disc.register_custom_call first");
+      bad_artifact("the program calls '" + spec.target + "', which is not registered in this process: call ",
+                   {"shlo_disc.register_custom_call first", "disc_register_custom_call first"});
     found = entry->second;
   }
   std::shared_ptr<const LibraryFunction> function;

@@ -70,11 +70,20 @@ std::string obtained(const Program &program, Dims dims, Values values, Position 
   return text;
 }
 
+/// Throws JAX's text; for C without the link to JAX's documentation.
+[[noreturn]] void fail_as_jax(const std::string &text) {
+  Error error(ErrorKind::shape, text);
+  error.text_in_c.resize(std::min(text.find(kTrailer), text.size()));
+  if (error.text_in_c.ends_with(", "))
+    error.text_in_c.resize(error.text_in_c.size() - 2);
+  throw error;
+}
+
 [[noreturn]] void fail(const Program &program, Dims dims, Values values, Position end, const std::string &what) {
   // Symbols given directly, without arguments, have no specification to quote.
   if (dims.empty())
     throw Error(ErrorKind::shape, what);
-  throw Error(ErrorKind::shape, what + specifications(program) + obtained(program, dims, values, end) + kTrailer);
+  fail_as_jax(what + specifications(program) + obtained(program, dims, values, end) + kTrailer);
 }
 
 std::string replacement(const Program &program, Values values, const CheckSpec &check, std::span<const int64_t> words,
@@ -142,7 +151,7 @@ void fail_check(const Program &program, Dims dims, Values values, const CheckSpe
   std::string message = expand(program, values, check, words);
   // A message that already quotes the specifications is complete.
   if (message.find("polymorphic shapes specifications:") != std::string::npos)
-    throw Error(ErrorKind::shape, message);
+    fail_as_jax(message);
   if (check.kind == "constraint")
     message += " ";
   fail(program, dims, values, {program.arguments.size(), 0}, message);

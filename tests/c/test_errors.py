@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Errors of the C API have the codes of Python's, and speak of functions and options of C."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import shlo_disc
+from shlo_disc.errors import CODES, ArtifactError
+from shlo_disc.runtime import Artifact
+
+from .c_api import CError, Program, library
+
+ROWS = Path(__file__).parents[2] / "shlo_disc" / "runtime" / "native" / "capi" / "error_codes.cpp"
+KINDS = {"ShapeError", "ArgumentTypeError", "AllocationError", "CustomCallError", "DeviceError", "ArtifactError"}
+
+
+def test_the_table_is_that_of_python() -> None:
+    rows = re.findall(r'\{"(DISC-\w+)", "(\w+)", R"\((.*)\)"\}', ROWS.read_text())
+    assert rows == [(code.name, code.error, code.words) for code in CODES if code.error in KINDS]
+
+
+@pytest.fixture(scope="module")
+def artifact() -> Artifact:
+    """x + y for f32[b, 4] and f32[b, 4], where b <= 8."""
+    shapes = ("b, 4", "float32"), ("b, 4", "float32")
+    return shlo_disc.compile(lambda x, y: x + y, args=shapes, constraints=["b <= 8"]).artifact
+
+
+def changed(artifact: Artifact, **entries: object) -> bytes:
+    return Artifact({**artifact.header, **entries}, artifact.sections).serialize()
+
+
+def ones(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+Call = Callable[[Artifact], object]
+CASES: dict[str, tuple[Call, str, str]] = {
+    "trust": (lambda a: Program(a.serialize(), trust=0), "DISC-A101", r"set trust of disc_load_options"),
+    "damage": (lambda a: Program(a.serialize()[:-1]), "DISC-A100", r"truncated|damaged"),
+    "a version": (lambda a: Program(changed(a, format=9)), "DISC-A102", r"reads formats"),
+    "a processor": (lambda a: Program(changed(a, target={"triple": "aarch64-x"})), "DISC-A103", r"made for"),
+    "a rank": (lambda a: Program(a.serialize())(ones(2), ones(2, 4)), "DISC-S101", r"^Rank mismatch for args\[0\]"),
+    "a size": (lambda a: Program(a.serialize())(ones(2, 4), ones(2, 3)), "DISC-S102", r"^Shape mismatch"),
+    "a constraint": (lambda a: Program(a.serialize()).plan(9, 4, 9, 4), "DISC-S103", r"constraint.*= 9\D*\)$"),
+    "two sizes": (lambda a: Program(a.serialize()).plan(3, 4, 2, 4), "DISC-S104", r"from specification 'b' .*\)$"),
+    "a dtype": (lambda a: Program(a.serialize())(ones(2, 4), np.ones((2, 4))), "DISC-T101", r"^Dtype mismatch"),
+    "a number of arguments": (lambda a: Program(a.serialize())(ones(2, 4)), "DISC-T100", r"has 2 arguments, and 1"),
+    "memory": (lambda a: Program(a.serialize(), memory_limit=1)(ones(2, 4), ones(2, 4)), "DISC-M101", r"allocate"),
+    "no file": (lambda a: Program(Path("/nowhere")), "", r"No such file"),
+    "another number of sizes": (lambda a: Program(a.serialize()).plan(3), "", r"have 4 sizes in all, and 1"),
+}
+OF_PYTHON = re.compile(r"jax|trust=True|shlo_disc\.|SciPy|register_custom_call(?<!disc_register_custom_call)")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_codes_and_words(artifact: Artifact, name: str) -> None:
+    call, code, words = CASES[name]
+    with pytest.raises(CError) as caught:
+        call(artifact)
+    assert caught.value.code == code
+    assert re.search(words, caught.value.text), caught.value.text
+    assert not OF_PYTHON.search(caught.value.text)
+
+
+CALL = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.custom_call @tests.of_c(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+
+
+def test_missing_functions() -> None:
+    function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda call: None)
+    shlo_disc.register_custom_call("tests.of_c", function)
+    calling = shlo_disc.compile(CALL).artifact.serialize()
+    factoring = shlo_disc.compile(jnp.linalg.cholesky, args=(("n, n", "float32"),)).artifact.serialize()
+    for data, code, words in [
+        (calling, "DISC-A104", r"'tests\.of_c'.*: call disc_register_custom_call first$"),
+        (factoring, "DISC-A107", r"LAPACK.*libopenblas\.so\.0, to disc_open_blas first$"),
+    ]:
+        with pytest.raises(CError, match=words) as caught:
+            Program(data)
+        assert (caught.value.kind, caught.value.code) == (ArtifactError.__name__, code)
+        assert not OF_PYTHON.search(caught.value.text)
+
+
+def test_no_error_has_no_code() -> None:
+    assert library().disc_error_code(None) == b""
