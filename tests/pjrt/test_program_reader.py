@@ -71,6 +71,14 @@ def test_the_count_of_approximate_top_k_is_a_number() -> None:
     assert len({a["skeleton"], *(other["skeleton"] for other in others)}) == 5
 
 
+def test_the_groups_of_a_convolution_are_numbers() -> None:
+    a, b = (of(lambda x, w, n=n: lax.conv(x, w, (1,), "SAME") if n == 1 else lax.conv_general_dilated(
+        x, w, (1,), "SAME", feature_group_count=n), (2, 12, 9), (12, 12 // n, 3)) for n in (1, 4))  # fmt: skip
+    assert a["skeleton"] == b["skeleton"]
+    pairs = {(x, y) for x, y in zip(a["numbers"], b["numbers"], strict=True) if x != y}
+    assert pairs == {(1, 4), (12, 3)}
+
+
 OTHERS: dict[str, Callable[..., Any]] = {
     "op": lambda x, y: jnp.sin(x) + y.T,
     "operands": lambda x, y: jnp.cos(y.T) + x,

@@ -121,8 +121,8 @@ def _convolution(e: Elements, op: ir.OpView, value: ir.Value, positions: Positio
     element, result = element_of(lhs.type), element_of(value.type)
     accumulator = accumulator_of(element, result)
     group = Position(index_constant(0)) if conv.feature_groups == 1 else feature
-    if outputs.constant != conv.feature_groups != 1:
-        group, _ = e.math.divmod(feature, e.size_of(outputs // conv.feature_groups))
+    if outputs != conv.feature_groups != 1:
+        group, _ = e.math.divmod(feature, e.size_of(conv.outputs_of_group(outputs)))
     first = e.math.scale(group, e.size_of(depth), depth.constant)
 
     def body(indices: list[ir.Value], carried: list[ir.Value]) -> list[ir.Value]:

@@ -70,8 +70,8 @@ class ConvolutionKernel:
         self.target = element_of(self.op.results[0].type)
         self.accumulator = accumulator_of(self.element, self.target)
         self.is_depthwise = is_depthwise(self.op)
-        self.groups = 1 if self.is_depthwise else self.conv.feature_groups
-        self.features = self.rhs[-1] // self.groups
+        self.groups = Expr.const(1) if self.is_depthwise else self.conv.feature_groups
+        self.features = self.rhs[-1] if self.is_depthwise else self.conv.outputs_of_group(self.rhs[-1])
         lanes = max(1, frame.options.vector_bits // max(8, self.accumulator.width))
         self.tile = choose_tile(self.features.constant, lanes, frame.options.vector_bits)
         inputs = dict(zip(frame.inputs, frame.input_buffers, strict=True))

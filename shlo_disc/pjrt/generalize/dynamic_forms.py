@@ -17,6 +17,7 @@ from shlo_disc.shape_dialect.ops.fft import KINDS
 from shlo_disc.shape_dialect.ops.fft import TARGET as FFT
 from shlo_disc.shape_dialect.ops.size_relations import rank, splat_text
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.convolution import GROUP_COUNTS, group_count_attributes
 from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.transforms.expand.random import DYNAMIC as DYNAMIC_RNG_BIT_GENERATOR
 from shlo_disc.transforms.expand.windows import copy_body
@@ -156,15 +157,19 @@ def _select_and_scatter(e: Emission, op: ir.OpView, position: int) -> ir.Value:
 
 
 def _convolution(e: Emission, op: ir.OpView, position: int) -> ir.Value:
-    """StableHLO's `dynamic_conv` has its padding as an operand; strides and dilations are numbers."""
+    """StableHLO's `dynamic_conv` has its padding as an operand; strides and dilations are numbers.
+
+    The numbers of groups that are sizes have an attribute of ours.
+    """
     for name in ("window_strides", "lhs_dilation", "rhs_dilation"):
         if any(size.constant is None for size in e.attribute(position, name)):
             raise NotGeneralError(f"{name} of stablehlo.convolution changes", source_line(op.location))
     padding = e.attribute(position, "padding")
     pairs = ir.RankedTensorType.get([len(padding) // 2, 2], ir.IntegerType.get_signless(64))
     kept = {name: op.attributes[name] for name in op.attributes if name != "padding"}
+    groups = group_count_attributes(tuple(e.attribute(position, name)[0] for name in GROUP_COUNTS))
     operands = [*op.operands, create("reshape", pairs, [e.sizes(padding)])]
-    return create("dynamic_conv", op.results[0].type, operands, kept)
+    return create("dynamic_conv", op.results[0].type, operands, {**kept, **groups})
 
 
 def _fft(e: Emission, op: ir.OpView, position: int) -> list[ir.Value]:

@@ -13,7 +13,7 @@ from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.called_operations import CALLS
 
 from .elements import choose_elements
-from .formulas import FORMULAS, Sizes
+from .formulas import FORMULAS, Sizes, feature_groups
 from .op_numbers import OpNumbers
 from .paddings import PADDED, are_strides_padded, choose_padding
 from .relations import Relations
@@ -82,8 +82,8 @@ class Expressions:
         return tuple(self.of(number) for number in self.samples.dims.get(value, []))
 
     def attribute(self, position: int, name: str) -> Dims:
-        """The numbers of an attribute."""
-        return tuple(self.of(number) for number in self.samples.attributes[position, name])
+        """The numbers of an attribute; none if the op has no such attribute, or an empty one."""
+        return tuple(self.of(number) for number in self.samples.attributes.get((position, name), []))
 
     def is_broadcast(self, size: int, used: int) -> bool:
         """Tells whether a value with the first number as a size is broadcast where it is used with the second one.
@@ -152,6 +152,8 @@ class Expressions:
             choose_padding(at, axis)
         if op.operation.name == "stablehlo.slice":
             choose_bounds(at)
+        if op.operation.name == "stablehlo.convolution" and (groups := feature_groups(op, sizes)) is not None:
+            at.set(at.attribute_numbers("feature_group_count")[0], groups)
         for name in self.samples.attribute_names.get(position, []):
             at.choose_all(self.samples.attributes[position, name])
         formula = FORMULAS.get(op.operation.name)

@@ -14,6 +14,7 @@ from shlo_disc.shape_dialect.ops.data_movement import padded_size
 from shlo_disc.shape_dialect.ops.size_relations import reshape_groups
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.symbolic.facts_simplify import divide
 from shlo_disc.shape_dialect.utils.convolution import convolution_of
 
 
@@ -101,6 +102,19 @@ def _windows(op: ir.OpView, sizes: Sizes) -> dict[int, Expr]:
     return dict(zip(window_axes(op, len(space)), window.result(space, sizes.facts), strict=True))
 
 
+def _convolution(op: ir.OpView, sizes: Sizes) -> dict[int, Expr]:
+    convolution, (groups,) = convolution_of(op), sizes.attribute("batch_group_count")
+    batch = sizes.facts.simplify(sizes.operands[0][convolution.input[0]] // groups)
+    return {**_windows(op, sizes), convolution.output[0]: batch}
+
+
+def feature_groups(op: ir.OpView, sizes: Sizes) -> Expr | None:
+    """The number of feature groups of a convolution, if it is a polynomial of symbols for all sizes."""
+    convolution = convolution_of(op)
+    groups, rest = divide(sizes.operands[0][convolution.input[-1]], sizes.operands[1][convolution.kernel[-2]])
+    return groups if rest == 0 else None
+
+
 def _select_and_scatter(op: ir.OpView, sizes: Sizes) -> dict[int, Expr]:
     return dict(enumerate(sizes.operands[0]))
 
@@ -112,7 +126,7 @@ def _custom_call(op: ir.OpView, sizes: Sizes) -> dict[int, Expr]:
 
 FORMULAS: dict[str, Formula] = {
     "stablehlo.concatenate": _concatenate,
-    "stablehlo.convolution": _windows,
+    "stablehlo.convolution": _convolution,
     "stablehlo.custom_call": _custom_call,
     "stablehlo.pad": _pad,
     "stablehlo.reduce_window": _windows,
@@ -121,4 +135,4 @@ FORMULAS: dict[str, Formula] = {
     "stablehlo.slice": _slice,
 }
 
-__all__ = ["FORMULAS", "Sizes", "window_axes", "window_of"]
+__all__ = ["FORMULAS", "Sizes", "feature_groups", "window_axes", "window_of"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
+from itertools import combinations
 from math import lcm, prod
 
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
@@ -16,6 +17,7 @@ from shlo_disc.shape_dialect.ops import TABLE
 from shlo_disc.shape_dialect.ops.gathers import window_axes
 from shlo_disc.shape_dialect.ops.size_relations import Size, SizeRelations, rank, reshape_groups
 from shlo_disc.shape_dialect.utils.called_operations import name_of
+from shlo_disc.shape_dialect.utils.convolution import GROUP_COUNTS, convolution_of
 
 from .gradients import join_gradients
 from .pieces import join_cuts, join_loops
@@ -112,6 +114,10 @@ class Relations(SizeRelations):
         """The function of a name."""
         return self._functions[name]
 
+    def operand(self, op: ir.OpView, position: int, index: int) -> list[int]:
+        """The sizes with which an op uses an operand."""
+        return self.samples.operands.get((position, index), self.samples.dims.get(op.operands[index], []))
+
     # What the rules call.
 
     def same(self, a: Size, b: Size) -> None:
@@ -148,6 +154,30 @@ def _call(attribute: str) -> Callable[[Relations, ir.OpView, int], None]:
 
 def _constant(r: Relations, op: ir.OpView, position: int) -> None:
     r.join_all(r.samples.attributes.get((position, "value"), []), r.samples.dims.get(op.results[0], []))
+
+
+def _convolution(r: Relations, op: ir.OpView, position: int) -> None:
+    """The sizes that groups follow, such as a number of kernels: those of both operands are the same."""
+    axes, values, is_fixed = convolution_of(op), r.samples.values, r.samples.is_fixed
+    for name, axis in zip(GROUP_COUNTS, (axes.input[-1], axes.input[0]), strict=True):
+        (count,) = r.samples.attributes[position, name]
+        parts = [*_parts(r, op, position, 0, axis), *_parts(r, op, position, 1, axes.kernel[-1])]
+        moving = [] if is_fixed(count) else [n for n in parts if not is_fixed(n) and min(values[n])]
+        followed = [n for n in moving if not any(a % b for a, b in zip(values[count], values[n], strict=True))]
+        for a, b in combinations([count, *followed], 2):
+            r.join(a, b)
+
+
+def _parts(r: Relations, op: ir.OpView, position: int, index: int, axis: int) -> list[int]:
+    """The size of an operand along an axis, and those that a reshape makes it of."""
+    value = op.operands[index]
+    numbers = [r.operand(op, position, index)[axis]]
+    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.reshape":
+        return numbers
+    reshape = value.owner.opview
+    sources = r.operand(reshape, r.samples.position[value.owner], 0)
+    shapes = (ir.RankedTensorType(v.type).shape for v in (reshape.operands[0], value))
+    return numbers + [sources[i] for group, axes in reshape_groups(*shapes) if axes == [axis] for i in group]
 
 
 def _custom_call(r: Relations, op: ir.OpView, position: int) -> None:
@@ -201,7 +231,7 @@ def _reshape(r: Relations, op: ir.OpView, position: int) -> None:
 
 
 def _split(r: Relations, op: ir.OpView, position: int) -> None:
-    sources = r.samples.operands.get((position, 0), r.samples.dims.get(op.operands[0], []))
+    sources = r.operand(op, position, 0)
     results = r.samples.dims.get(op.results[0], [])
     shapes = (ir.RankedTensorType(v.type).shape for v in (op.operands[0], op.results[0]))
     for group, axes in reshape_groups(*shapes):
@@ -214,6 +244,7 @@ _MORE: dict[str, Callable[[Relations, ir.OpView, int], None]] = {
     "func.call": _call("callee"),
     "stablehlo.composite": _call("decomposition"),
     "stablehlo.constant": _constant,
+    "stablehlo.convolution": _convolution,
     "stablehlo.custom_call": _custom_call,
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,

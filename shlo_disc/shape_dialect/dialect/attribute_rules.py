@@ -16,13 +16,14 @@ from shlo_disc.shape_dialect.dialect.host import KERNEL
 from shlo_disc.shape_dialect.dialect.host_rules import check_choice
 from shlo_disc.shape_dialect.dialect.library import LIBRARY, library_function_of
 from shlo_disc.shape_dialect.dialect.names import FLOPS, LAYOUT, PARTICIPANTS, SEGMENT, STAGE
-from shlo_disc.shape_dialect.dialect.records import Malformed, read_integer, read_size
+from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, read_integer, read_size
 from shlo_disc.shape_dialect.dialect.scope import ORDER, Scope
-from shlo_disc.shape_dialect.dialect.window import WINDOW, read_window
+from shlo_disc.shape_dialect.dialect.window import GROUPS, WINDOW, read_window
 from shlo_disc.shape_dialect.mlir import ir
 
 _CALLS = ("func.call", "stablehlo.case", "stablehlo.if", "stablehlo.while")
 _RUNS = (*_CALLS, "disc.bind")
+_CONVOLUTIONS = ("stablehlo.convolution", "stablehlo.dynamic_conv")
 _WINDOWED = ("stablehlo.reduce_window", "stablehlo.select_and_scatter")
 
 
@@ -96,6 +97,14 @@ def _check_window(v: Scope, op: ir.Operation) -> None:
         v.check_sizes(sizes)
 
 
+def _check_groups(v: Scope, op: ir.Operation) -> None:
+    """Symbolic numbers of groups: that of feature groups and that of batch groups, as in `[@n, 1]`."""
+    sizes = [read_size(size) for size in as_kind(ir.ArrayAttr, op.attributes[GROUPS], "numbers of groups")]
+    if len(sizes) != 2:
+        raise Malformed(f"{GROUPS} has {len(sizes)} sizes; there are feature groups and batch groups")
+    v.check_sizes(sizes)
+
+
 def _check_layout(v: Scope, op: ir.Operation) -> None:
     """On an argument or result that is not row-major: for each axis, the axis that it is in JAX."""
     raise Malformed(f"{LAYOUT} stands on arguments and results")
@@ -118,6 +127,7 @@ ATTRIBUTES: dict[str, Use] = {
     SEGMENT: Use(_RUNS, _check_segment, "plan"),
     BUFFERS: Use(_CALLS, _check_buffers, "plan"),
     LIBRARY: Use(("stablehlo.custom_call",), _check_library, "simplify"),
+    GROUPS: Use(_CONVOLUTIONS, _check_groups, "import"),
     WINDOW: Use(_WINDOWED, _check_window, "import"),
     LAYOUT: Use(("func.func",), _check_layout, "import"),
     KERNEL: Use(("func.call",), check_choice, "kernels"),

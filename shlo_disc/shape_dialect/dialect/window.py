@@ -18,6 +18,9 @@ from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 
 WINDOW = "disc.window"
 
+GROUPS = "disc.groups"
+"""On a convolution where one is a size: the numbers of feature groups and of batch groups, which alone count."""
+
 
 @dataclass(frozen=True)
 class Window:

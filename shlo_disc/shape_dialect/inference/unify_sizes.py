@@ -19,11 +19,12 @@ from shlo_disc.shape_dialect.dialect.types import (
     has_encoding,
     tensor_type,
 )
-from shlo_disc.shape_dialect.dialect.window import WINDOW, Window, read_window, window_attribute
+from shlo_disc.shape_dialect.dialect.window import GROUPS, WINDOW, Window, read_window, window_attribute
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.symbolic.facts_witness import value_at
+from shlo_disc.shape_dialect.utils.convolution import group_count_attributes, group_counts
 from shlo_disc.shape_dialect.utils.regions import all_blocks, all_values
 
 _SAMPLES = 6
@@ -90,12 +91,14 @@ def _unified(type_: ir.Type, unify: Callable[[Dims], Dims]) -> ir.Type:
 
 
 def _has_sizes(op: ir.OpView) -> bool:
-    return op.operation.name == "disc.shape" or WINDOW in op.attributes
+    return op.operation.name == "disc.shape" or WINDOW in op.attributes or GROUPS in op.attributes
 
 
 def _sizes_of(op: ir.OpView) -> list[Dims]:
     if op.operation.name == "disc.shape":
         return [dims_of_attr(op.attributes["dims"])]
+    if GROUPS in op.attributes:
+        return [group_counts(op)]
     window = read_window(op.attributes[WINDOW])
     return [getattr(window, field.name) for field in fields(window)]
 
@@ -103,6 +106,12 @@ def _sizes_of(op: ir.OpView) -> list[Dims]:
 def _unify_attributes(op: ir.OpView, unify: Callable[[Dims], Dims]) -> None:
     if op.operation.name == "disc.shape":
         op.attributes["dims"] = dims_attr(unify(dims_of_attr(op.attributes["dims"])))
+        return
+    if GROUPS in op.attributes:
+        counts = unify(group_counts(op))
+        del op.attributes[GROUPS]
+        for name, attribute in group_count_attributes(counts).items():
+            op.attributes[name] = attribute
         return
     window = read_window(op.attributes[WINDOW])
     op.attributes[WINDOW] = window_attribute(Window(**{f.name: unify(getattr(window, f.name)) for f in fields(window)}))

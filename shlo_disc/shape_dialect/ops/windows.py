@@ -29,13 +29,18 @@ def _infer_convolution(p: Propagation, op: ir.OpView) -> list[Dims]:
     window = conv.window(op, p.sizes(op.operands[2]) if is_dynamic else static_padding(op))
     lhs, rhs = dims_of(op.operands[0]), dims_of(op.operands[1])
     batch, *space, feature = (lhs[a] for a in conv.input)
+    outputs = rhs[conv.kernel[-1]]
     p.equal(feature, rhs[conv.kernel[-2]] * conv.feature_groups, op)
+    for groups, wholes in ((conv.feature_groups, [outputs]), (conv.batch_groups, [batch, outputs])):
+        if groups != 1:
+            p.require(Relation.ge(groups, 1), op)
+            for whole in wholes:
+                p.require(Relation.eq(whole % groups, 0), op)
     if conv.batch_groups != 1:
-        p.require(Relation.eq(batch % conv.batch_groups, 0), op)
-        batch = batch // conv.batch_groups
+        batch = p.facts.simplify(batch // conv.batch_groups)
     for padded in window.padded(tuple(space), p.facts):
         p.require(Relation.ge(padded, 0), op)
-    sizes = (batch, *window.result(tuple(space), p.facts), rhs[conv.kernel[-1]])
+    sizes = (batch, *window.result(tuple(space), p.facts), outputs)
     return [tuple(sizes[conv.output.index(a)] for a in range(len(sizes)))]
 
 

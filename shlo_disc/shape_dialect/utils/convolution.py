@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
-from shlo_disc.shape_dialect.dialect.window import Window
+from shlo_disc.shape_dialect.dialect.ops import integer_attr
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr, dims_of, dims_of_attr
+from shlo_disc.shape_dialect.dialect.window import GROUPS, Window
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts_simplify import divide
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.windows import padding_pairs
+
+GROUP_COUNTS = ("feature_group_count", "batch_group_count")
 
 
 @dataclass(frozen=True)
@@ -28,13 +32,18 @@ class Convolution:
     lhs_dilation: tuple[int, ...]
     rhs_dilation: tuple[int, ...]
     reversal: tuple[bool, ...]
-    feature_groups: int
-    batch_groups: int
+    feature_groups: Expr
+    batch_groups: Expr
 
     @property
     def rank(self) -> int:
         """The number of spatial dimensions."""
         return len(self.strides)
+
+    def outputs_of_group(self, outputs: Expr) -> Expr:
+        """The output features of a feature group, of which there is at least one."""
+        quotient, rest = divide(outputs, self.feature_groups)
+        return quotient if rest == 0 else outputs // self.feature_groups
 
     def window(self, op: ir.OpView, padding: Dims) -> Window:
         """The window over the spatial dimensions; `padding` is (low, high) of each, row-major."""
@@ -78,16 +87,30 @@ def convolution_of(op: ir.OpView) -> Convolution:
         values("lhs_dilation"),
         values("rhs_dilation"),
         tuple(bool(b) for b in reversal) or (False,) * rank,
-        ir.IntegerAttr(op.attributes["feature_group_count"]).value,
-        ir.IntegerAttr(op.attributes["batch_group_count"]).value,
+        *group_counts(op),
     )
+
+
+def group_counts(op: ir.OpView) -> Dims:
+    """The numbers of feature groups and of batch groups."""
+    if GROUPS in op.attributes:
+        return dims_of_attr(op.attributes[GROUPS])
+    return tuple(Expr.const(ir.IntegerAttr(op.attributes[name]).value) for name in GROUP_COUNTS)
+
+
+def group_count_attributes(groups: Dims) -> dict[str, ir.Attribute]:
+    """The attributes with numbers of groups as `group_counts` has them; StableHLO's own say 1 where one is a size."""
+    counts = [n.constant for n in groups]
+    if None not in counts:
+        return {name: integer_attr(n) for name, n in zip(GROUP_COUNTS, counts, strict=True) if n is not None}
+    return {**dict.fromkeys(GROUP_COUNTS, integer_attr(1)), GROUPS: dims_attr(groups)}
 
 
 def is_depthwise(op: ir.OpView) -> bool:
     """Each feature of the input has one window, of which one feature of the result comes."""
     conv = convolution_of(op)
     kernel = dims_of(op.operands[1])
-    return conv.feature_groups == kernel[conv.kernel[-1]].constant and kernel[conv.kernel[-2]].constant == 1
+    return conv.feature_groups == kernel[conv.kernel[-1]] and kernel[conv.kernel[-2]].constant == 1
 
 
 def static_padding(op: ir.OpView) -> Dims:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
-from shlo_disc.shape_dialect.dialect.window import WINDOW, Window, read_window, window_attribute
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr
+from shlo_disc.shape_dialect.dialect.window import GROUPS, WINDOW, Window, read_window, window_attribute
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
@@ -53,6 +53,8 @@ def window_of(op: ir.OpView) -> Window:
 
 def window_sizes(op: ir.OpView | ir.Operation) -> Dims:
     """The sizes in the attributes of an op, in addition to those of its types."""
+    if GROUPS in op.attributes:
+        return dims_of_attr(op.attributes[GROUPS])
     if WINDOW not in op.attributes:
         return ()
     window = read_window(op.attributes[WINDOW])

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.ops.values import known_elements
@@ -19,6 +18,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.convolution import (
     Convolution,
     convolution_of,
+    group_count_attributes,
     has_canonical_order,
     is_canonical,
     static_padding,
@@ -39,6 +39,7 @@ def canonical_convolution(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> b
         return NO_MATCH
     conv = convolution_of(op)
     padding = known_elements(op.operands[2]) if is_dynamic else static_padding(op)
+    dims = dims_of(op.results[0])
     with rewriter.ip, op.location:
         lhs = _permuted(op.operands[0], conv.input)
         rhs = _permuted(op.operands[1], conv.kernel)
@@ -47,8 +48,7 @@ def canonical_convolution(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> b
         if any(conv.reversal):
             rhs = reverse(rhs, [axis for axis, reversed_ in enumerate(conv.reversal) if reversed_])
         if conv.batch_groups != 1:
-            lhs = _batches_as_features(lhs, conv.batch_groups)
-        dims = dims_of(op.results[0])
+            lhs = _batches_as_features(lhs, conv.batch_groups, dims[conv.output[0]])
         result = tensor_type([dims[a] for a in conv.output], element_type_of(op.results[0]))
         attributes = _canonical_attributes(conv, op)
         if waits:
@@ -80,12 +80,12 @@ def _padded(lhs: ir.Value, conv: Convolution, padding: Dims) -> ir.Value:
     return pad(lhs, [_ZERO, *padding[::2], _ZERO], [_ZERO, *padding[1::2], _ZERO], [0, *holes, 0])
 
 
-def _batches_as_features(lhs: ir.Value, groups: int) -> ir.Value:
-    """[groups * b, space..., f] as [b, space..., groups * f]."""
-    batch, *space, feature = dims_of(lhs)
-    split = view(lhs, [Expr.const(groups), batch // groups, *space, feature])
+def _batches_as_features(lhs: ir.Value, groups: Expr, batch: Expr) -> ir.Value:
+    """[groups * batch, space..., f] as [batch, space..., groups * f]."""
+    _, *space, feature = dims_of(lhs)
+    split = view(lhs, [groups, batch, *space, feature])
     moved = transpose(split, [*range(1, len(space) + 2), 0, len(space) + 2])
-    return view(moved, [batch // groups, *space, feature * groups])
+    return view(moved, [batch, *space, feature * groups])
 
 
 def _canonical_attributes(conv: Convolution, op: ir.OpView) -> dict[str, Any]:
@@ -97,8 +97,7 @@ def _canonical_attributes(conv: Convolution, op: ir.OpView) -> dict[str, Any]:
         "dimension_numbers": numbers,
         "window_strides": ir.DenseI64ArrayAttr.get(list(conv.strides)),
         "rhs_dilation": ir.DenseI64ArrayAttr.get(list(conv.rhs_dilation)),
-        "feature_group_count": integer_attr(conv.feature_groups * conv.batch_groups),
-        "batch_group_count": integer_attr(1),
+        **group_count_attributes((conv.feature_groups * conv.batch_groups, Expr.const(1))),
     }
     if "precision_config" in op.attributes:
         attributes["precision_config"] = op.attributes["precision_config"]

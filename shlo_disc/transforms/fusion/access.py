@@ -56,11 +56,14 @@ def is_direct_convolution(op: ir.Operation) -> bool:
     """A canonical convolution that is worth a kernel of its own."""
     if op.name != "stablehlo.convolution" or any(is_splat(v) for v in op.operands):
         return False
-    groups = convolution_of(op.opview).feature_groups
+    conv = convolution_of(op.opview)
     if is_depthwise(op.opview):
-        return groups >= policy().depthwise_features
-    features = dims_of(op.operands[1])[-1].constant
-    return groups == 1 or features is None or features >= policy().grouped_features * groups
+        groups = conv.feature_groups.constant
+        return groups is None or groups >= policy().depthwise_features
+    features = conv.outputs_of_group(dims_of(op.operands[1])[-1]).constant
+    if features is None:
+        return conv.feature_groups.constant is not None
+    return conv.feature_groups == 1 or features >= policy().grouped_features
 
 
 def is_free(op: ir.Operation) -> bool:

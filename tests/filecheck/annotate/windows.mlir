@@ -270,6 +270,54 @@ func.func @main(%x: tensor<?x?x3xf32, [@b, @n, 3]>, %w: tensor<1x3x4xf32>) -> te
 
 // -----
 
+// Symbolic numbers of groups: the features are multiples of them.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.constraint"() {origin = "stablehlo.convolution at line {{[0-9]+}}", relation = "mod(o, g) == 0"}
+// CHECK: func.func @main(%{{.*}}: tensor<?x?x?xf32, [@b, @n, @"2*g"]>, %{{.*}}: tensor<1x2x?xf32, [1, 2, @o]>, %{{.*}}: tensor<?xf32, [@g]>)
+// CHECK: stablehlo.convolution{{.*}} -> tensor<?x?x?xf32, [@b, @n, @o]>
+func.func @main(%x: tensor<?x?x?xf32, [@b, @n, @f]>, %w: tensor<1x2x?xf32, [1, 2, @o]>, %g: tensor<?xf32, [@g]>) -> tensor<?x?x?xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
+    {disc.groups = [@g, 1], batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<?x?x?xf32, [@b, @n, @f]>, tensor<1x2x?xf32, [1, 2, @o]>) -> tensor<?x?x?xf32>
+  return %0 : tensor<?x?x?xf32>
+}
+
+// -----
+
+// A number of groups that another op fixes.
+// CHECK-LABEL: module attributes {
+// CHECK: stablehlo.convolution{{.*}} {batch_group_count = 1 : i64, feature_group_count = 3 : i64} : (tensor<?x?x6xf32, [@b, @n, 6]>
+func.func @main(%x: tensor<?x?x?xf32, [@b, @n, @f]>, %w: tensor<1x2x6xf32>, %g: tensor<?xf32, [@g]>, %h: tensor<3xf32>) -> (tensor<?x?x6xf32>, tensor<3xf32>) {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
+    {disc.groups = [@g, 1], batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<?x?x?xf32, [@b, @n, @f]>, tensor<1x2x6xf32>) -> tensor<?x?x6xf32>
+  %1 = stablehlo.add %g, %h : (tensor<?xf32, [@g]>, tensor<3xf32>) -> tensor<3xf32>
+  return %0, %1 : tensor<?x?x6xf32>, tensor<3xf32>
+}
+
+// -----
+
+// A symbolic number of groups of the batch.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: stablehlo.convolution{{.*}} -> tensor<3x?x?xf32, [3, @n, @"4*g"]>
+func.func @main(%x: tensor<?x?x2xf32, [@"3*g", @n, 2]>, %w: tensor<1x2x?xf32, [1, 2, @"4*g"]>) -> tensor<?x?x?xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
+    {disc.groups = [1, @g], batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<?x?x2xf32, [@"3*g", @n, 2]>, tensor<1x2x?xf32, [1, 2, @"4*g"]>) -> tensor<?x?x?xf32>
+  return %0 : tensor<?x?x?xf32>
+}
+
+// -----
+
+// Features that are never a multiple of the number of groups.
+// CHECK: error: stablehlo.convolution at line {{[0-9]+}}: {{.*}} == 0 must hold and never does
+func.func @main(%x: tensor<?x?x?xf32, [@b, @n, @"4*g"]>, %w: tensor<1x2x?xf32, [1, 2, @"4*g + 1"]>) -> tensor<?x?x?xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
+    {disc.groups = [@"2*g", 1], batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<?x?x?xf32, [@b, @n, @"4*g"]>, tensor<1x2x?xf32, [1, 2, @"4*g + 1"]>) -> tensor<?x?x?xf32>
+  return %0 : tensor<?x?x?xf32>
+}
+
+// -----
+
 // Negative padding takes no more away than there is.
 // CHECK-LABEL: module attributes {
 // CHECK-NEXT: "disc.signature"()

@@ -83,6 +83,21 @@ func.func @main(%x: tensor<?x?x3xf32, [@b, @h, 3]>, %w: tensor<2x3x8xf32>) -> te
 
 // -----
 
+// Groups of batches, whose number is a size, are as many groups of features.
+// CHECK-LABEL: func.func @main(
+// CHECK: stablehlo.transpose %{{.*}}, dims = [1, 2, 0, 3] : (tensor<?x3x?x2xf32, [@g, 3, @h, 2]>)
+// CHECK: stablehlo.convolution{{.*}}batch_group_count = 1 : i64, disc.groups = [@g, 1], feature_group_count = 1 : i64}
+// CHECK-SAME: : (tensor<3x?x?xf32, [3, @h, @"2*g"]>, tensor<1x2x?xf32, [1, 2, @"4*g"]>)
+func.func @main(%x: tensor<?x?x2xf32, [@"3*g", @h, 2]>, %w: tensor<1x2x?xf32, [1, 2, @"4*g"]>) -> tensor<?x?x?xf32> {
+  %0 = "stablehlo.convolution"(%x, %w)
+      <{dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>,
+      feature_group_count = 1 : i64, batch_group_count = 1 : i64}> {disc.groups = [1, @g]}
+      : (tensor<?x?x2xf32, [@"3*g", @h, 2]>, tensor<1x2x?xf32, [1, 2, @"4*g"]>) -> tensor<?x?x?xf32>
+  return %0 : tensor<?x?x?xf32>
+}
+
+// -----
+
 // Groups of batches are groups of features.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:\w+]]: tensor<?x?x3xf32, [@b, @h, 3]>,

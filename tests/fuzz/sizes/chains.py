@@ -81,6 +81,21 @@ def _convolution(pick: random.Random) -> tuple[str, Step]:
     return f"grad of convolution {window} {stride} {padding}", jax.grad(lambda x: (step(x) ** 2).sum())
 
 
+def _kernels(pick: random.Random) -> tuple[str, Step]:
+    """A kernel for each element: as many groups as there are elements."""
+    stride, padding = pick.choice((1, 2)), pick.choice(("SAME", "VALID"))
+
+    def convolve(line: Any, kernel: Any) -> Any:
+        return jax.lax.conv_general_dilated(line[None, None], kernel[None, None], (stride,), padding).sum()
+
+    def step(x: Any) -> Any:
+        return jax.vmap(convolve)(jnp.stack([x, 2 * x, x * x], 1), jnp.stack([x, x - 1], 1))
+
+    if pick.random() < 0.5:
+        return f"kernels {stride} {padding}", step
+    return f"grad of kernels {stride} {padding}", jax.grad(lambda x: (step(x) ** 2).sum())
+
+
 def _halves(pick: random.Random) -> tuple[str, Step]:
     """The two ends, that overlap or not."""
     k = pick.choice((2, 3))
@@ -113,6 +128,8 @@ def chain_of(seed: int) -> tuple[str, Callable[[Any], Any], list[int]]:
         return x
 
     sizes = pick.sample(range(SMALLEST * 4, LARGEST * 4), 12)
+    if pick.random() < 0.2:
+        steps.append(_kernels(pick))
     return "; ".join(text for text, _ in steps), function, sizes
 
 

@@ -138,13 +138,27 @@ OPS = {
     "positions": ('%0 = "disc.nonzero"(%m) : (tensor<4xi1>) -> tensor<?xf32, [@a]>', "no vector of integers"),
     "derived size": ('"disc.dim"() {name = "b + b"} : () -> ()', "normal form, which is 2*b"),
 }
+OPS |= {
+    f"groups {sizes}": (
+        "%0 = stablehlo.convolution(%c, %c) dim_numbers = [b, f]x[i, o]->[b, f], window = {} "
+        f"{{disc.groups = {sizes}, batch_group_count = 1 : i64, feature_group_count = 1 : i64}} "
+        ": (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>",
+        message,
+    )
+    for sizes, message in {
+        "[@a]": "disc.groups has 1 sizes",
+        "[@z, 1]": "names z, which is no symbol",
+        '["a", 1]': "expected a size",
+        "3": "expected numbers of groups",
+    }.items()
+}
 
 
 @pytest.mark.parametrize("name", OPS)
 def test_malformed_op(name: str) -> None:
     """An op of ours by itself, which MLIR's verifier checks."""
     op, message = OPS[name]
-    arguments = "%x: tensor<4xf32>, %n: tensor<2xi32>, %m: tensor<4xi1>"
+    arguments = "%x: tensor<4xf32>, %n: tensor<2xi32>, %m: tensor<4xi1>, %c: tensor<2x2xf32>"
     symbols = "\n".join(f'"disc.symbol"() {{data, name = "{s}"}} : () -> ()' for s in "ab")
     body = "" if op.startswith('"disc.dim') else op
     assert message in refusal(

@@ -46,9 +46,10 @@ const std::unordered_map<std::string_view, std::vector<std::string_view>> &sized
 /// The attributes of those ops whose integers follow from sizes.
 bool is_sized(std::string_view name) {
   static constexpr std::string_view names[] = {
-      "base_dilations", "edge_padding_high", "edge_padding_low",  "fft_length",    "interior_padding",
-      "lhs_dilation",   "limit_indices",     "padding",           "rhs_dilation",  "slice_sizes",
-      "start_indices",  "strides",           "window_dilations",  "window_dimensions", "window_strides",
+      "base_dilations",    "batch_group_count", "edge_padding_high", "edge_padding_low", "feature_group_count",
+      "fft_length",        "interior_padding",  "lhs_dilation",      "limit_indices",    "padding",
+      "rhs_dilation",      "slice_sizes",       "start_indices",     "strides",          "window_dilations",
+      "window_dimensions", "window_strides",
   };
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }

@@ -369,13 +369,20 @@ ConstantData Elements::constant(uint64_t attribute) {
   return out;
 }
 
+bool Elements::is_si64(uint64_t type) const {
+  return Cursor(at(bytecode_.types, type).bytes).varint() == integer_si64;
+}
+
 std::optional<std::vector<int64_t>> Elements::integers(uint64_t attribute) const {
   Cursor cursor(vhlo_attribute(attribute).bytes);
-  if (cursor.varint() != tensor)
+  uint64_t kind = cursor.varint();
+  if (kind != tensor && kind != integer_attribute)
     return std::nullopt;
   uint64_t type_index = cursor.varint();
+  if (kind == integer_attribute)
+    return is_si64(type_index) ? std::optional(std::vector{cursor.signed_varint()}) : std::nullopt;
   std::string_view bytes = cursor.bytes(cursor.varint());
-  if (Cursor(at(bytecode_.types, element_type(type_index)).bytes).varint() != integer_si64)
+  if (!is_si64(element_type(type_index)))
     return std::nullopt;
   Cursor type_cursor(bytecode_.types[type_index].bytes);
   type_cursor.varint();

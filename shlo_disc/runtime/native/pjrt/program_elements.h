@@ -46,7 +46,7 @@ public:
   /// The names and values of an op's attributes.
   std::vector<std::pair<std::string_view, uint64_t>> dictionary(uint64_t index) const;
   ConstantData constant(uint64_t attribute);
-  /// The elements of a tensor of 64-bit integers; nothing for any other attribute.
+  /// The elements of a tensor of 64-bit integers, or one such integer; nothing for any other attribute.
   std::optional<std::vector<int64_t>> integers(uint64_t attribute) const;
   /// Whether an attribute is a dictionary of VHLO's.
   bool is_dictionary(uint64_t attribute) const;
@@ -66,6 +66,7 @@ private:
   Expansion read_attribute(uint64_t index);
   Expansion read_builtin_attribute(uint64_t index);
   bool is_builtin(const BytecodeEntry &entry) const;
+  bool is_si64(uint64_t type) const;
   void types(Cursor &cursor, Expansion &out);
   void attributes(Cursor &cursor, Expansion &out);
   void integer(Cursor &cursor, Expansion &out);
