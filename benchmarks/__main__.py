@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.contestants import CONTESTANTS, THREADS
+from benchmarks.backends import BACKENDS, THREADS
 from benchmarks.page import write_page
 from benchmarks.report import markdown
 
@@ -39,14 +39,12 @@ def run(arguments: list[str]) -> int:
     works = list(all_works())
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("works", nargs="*", metavar="WORK", help=f"any of {', '.join(works)} (default: all)")
-    parser.add_argument("--contestants", nargs="*", default=list(CONTESTANTS), choices=list(CONTESTANTS), metavar="WHO")
+    parser.add_argument("--backends", nargs="*", default=list(BACKENDS), choices=list(BACKENDS), metavar="WHO")
     parser.add_argument(
         "--small", action="store_true", help="small models and few shapes: a smoke test, no measurement"
     )
     parser.add_argument("--shapes", type=int, help="only so many shapes of each work")
-    parser.add_argument(
-        "--budget", type=float, default=0.25, help="seconds of warm calls a contestant and shape (0.25)"
-    )
+    parser.add_argument("--budget", type=float, default=0.25, help="seconds of warm calls a backend and shape (0.25)")
     parser.add_argument("--output", type=Path, default=Path("build/benchmarks.json"), help="the JSON file to write")
     parser.add_argument("--update", action="store_true", help="keep what the JSON file holds of other works")
     options = parser.parse_args(arguments)
@@ -61,7 +59,7 @@ def run(arguments: list[str]) -> int:
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
             work = find(name, options.small)
-            measured = measure(_thinned(work, options.shapes), Path(folder), options.contestants, budget, _log)
+            measured = measure(_thinned(work, options.shapes), Path(folder), options.backends, budget, _log)
             result["works"][name] = measured | {"measuring_seconds": time.perf_counter() - start}
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(result, indent=1) + "\n")

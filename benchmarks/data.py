@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The data that the contestants of one work share: a folder of NumPy files, read without JAX.
+"""The data that the backends of one work share: a folder of NumPy files, read without JAX.
 
 A tree is nested dicts, lists and tuples of arrays. Its leaves are numbered as JAX does, dicts by sorted key, so that a
-contestant that knows no JAX gives its results in the same order.
+backend that knows no JAX gives its results in the same order.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Folder:
     weights_count: how many arrays the weights are.
     limits: the largest sizes that the program is meant for, one a symbol.
     padded: the symbols that may be rounded up, with zeros behind, without a change of the results that are kept.
-    host_inputs: every contestant is given NumPy arrays, not arrays of its own.
+    host_inputs: every backend is given NumPy arrays, not arrays of its own.
     trains: the program returns gradients of all weights.
     pullback: the last input is a cotangent, the results are those of so many leading inputs; 0 for other programs.
     """

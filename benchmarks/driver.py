@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Measures a work: each contestant in a fresh process, warm calls in turns, everything else alone.
+"""Measures a work: each backend in a fresh process, warm calls in turns, everything else alone.
 
 The rule of measurement is in docs/benchmarks.md.
 """
@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contestants import CONTESTANTS, THREADS
+from benchmarks.backends import BACKENDS, THREADS
 from benchmarks.data import Folder, leaves, like, load
 from benchmarks.worker import results_file
 from benchmarks.works import Work
@@ -28,18 +28,18 @@ Result = dict[str, Any]
 Log = Callable[[str], None]
 
 ROUNDS = 5
-"""Rounds at a shape, in each of which all contestants have a turn."""
+"""Rounds at a shape, in each of which all backends have a turn."""
 SLOW_ROUNDS = 3
 """Rounds when a call of one of them takes more than SLOW seconds."""
 SLOW = 0.1
 PAUSE = 0.01
-"""Seconds between two contestants' turns, in which the first one's threads stop to spin."""
+"""Seconds between two backends' turns, in which the first one's threads stop to spin."""
 PATIENCE = 600.0
-"""Seconds after which a contestant that does not answer is refused."""
+"""Seconds after which a backend that does not answer is refused."""
 
 
 class Process:
-    """A contestant's process, as its driver sees it."""
+    """A backend's process, as its driver sees it."""
 
     def __init__(self, folder: Folder, name: str):
         scratch = folder.path / f"scratch-{name}"
@@ -57,7 +57,7 @@ class Process:
         )
 
     def ask(self, do: str, **arguments: Any) -> Result:
-        """The answer to a command; an empty one, with `refused` set, when the contestant cannot do it."""
+        """The answer to a command; an empty one, with `refused` set, when the backend cannot do it."""
         if self.refused:
             return {}
         assert self._process.stdin is not None
@@ -99,7 +99,7 @@ class Process:
 
 
 def settings(scratch: Path) -> dict[str, str]:
-    """The environment of a contestant: its threads, and caches of its own that are empty.
+    """The environment of a backend: its threads, and caches of its own that are empty.
 
     Packages that are installed have their bytecode, so that this one may keep its own.
     """
@@ -110,7 +110,7 @@ def settings(scratch: Path) -> dict[str, str]:
 
 
 def measure(work: Work, path: Path, names: Sequence[str], budget: float, log: Log) -> Result:
-    """All figures of one work. `budget` is how many seconds the warm calls of one contestant at one shape may take."""
+    """All figures of one work. `budget` is how many seconds the warm calls of one backend at one shape may take."""
     folder = work.write(path)
     exported = export_onnx(folder, names, log)
     processes: dict[str, Process] = {}
@@ -119,32 +119,32 @@ def measure(work: Work, path: Path, names: Sequence[str], budget: float, log: Lo
         "dims": work.dims,
         "shapes": folder.shapes,
         "weights": folder.weights_count > 0,
-        "contestants": {},
+        "backends": {},
     }
     try:
         for name in names:
-            log(f"{work.name}: {CONTESTANTS[name].title}, cold")
+            log(f"{work.name}: {BACKENDS[name].title}, cold")
             process, row = cold(folder, name, exported)
-            result["contestants"][name] = row
-            if process is not None and CONTESTANTS[name].cold:
+            result["backends"][name] = row
+            if process is not None and BACKENDS[name].cold:
                 process.end()
             elif process is not None:
                 processes[name] = process
-        warm(folder, processes, result["contestants"], budget, lambda text: log(f"{work.name}: {text}"))
+        warm(folder, processes, result["backends"], budget, lambda text: log(f"{work.name}: {text}"))
         for name, process in processes.items():
-            row = result["contestants"][name]
+            row = result["backends"][name]
             row["kernels"] = process.ask("kernels", index=row["shapes"][-1]).get("kernels", {})
             process.refused = ""
     finally:
         for process in processes.values():
             process.end()
-    errors(folder, result["contestants"])
+    errors(folder, result["backends"])
     return result
 
 
 def export_onnx(folder: Folder, names: Sequence[str], log: Log) -> Result:
     """The seconds that the export to ONNX took, or why there is none."""
-    readers = [CONTESTANTS[name] for name in names if CONTESTANTS[name].onnx]
+    readers = [BACKENDS[name] for name in names if BACKENDS[name].onnx]
     if not readers:
         return {}
     absent = readers[0].missing()
@@ -164,7 +164,7 @@ def export_onnx(folder: Folder, names: Sequence[str], log: Log) -> Result:
 
 def cold(folder: Folder, name: str, exported: Result) -> tuple[Process | None, Result]:
     """A fresh process and its first calls: seconds of each step, and its memory and compiles after all of them."""
-    entry = CONTESTANTS[name]
+    entry = BACKENDS[name]
     absent = entry.missing()
     if absent:
         return None, {"refused": f"{absent} is not installed"}
@@ -199,7 +199,7 @@ def cold(folder: Folder, name: str, exported: Result) -> tuple[Process | None, R
 
 
 def warm(folder: Folder, processes: dict[str, Process], rows: dict[str, Result], budget: float, log: Log) -> None:
-    """Adds medians and spreads of the warm calls at each shape; the contestants take turns."""
+    """Adds medians and spreads of the warm calls at each shape; the backends take turns."""
     for index, shape in enumerate(folder.shapes):
         log(f"warm at {tuple(shape)}")
         samples = turns({n: p for n, p in processes.items() if index in rows[n]["shapes"]}, index, budget)
@@ -227,7 +227,7 @@ def turns(processes: dict[str, Process], index: int, budget: float) -> dict[str,
 
 
 def errors(folder: Folder, rows: dict[str, Result]) -> None:
-    """Adds the error of each contestant's results at each shape, relative to jax.jit's."""
+    """Adds the error of each backend's results at each shape, relative to jax.jit's."""
     if "refused" in rows.get("jit", {"refused": ""}):
         return
     for name, row in rows.items():

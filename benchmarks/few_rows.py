@@ -43,7 +43,7 @@ LAYOUTS: dict[str, tuple[Function, str]] = {
 ORIGINS = ("passed", "computed", "bound")
 
 
-def contestants(layout: str, origin: str, size: int, dtype: str, threads: int) -> tuple[Function, Function, Any]:
+def backends(layout: str, origin: str, size: int, dtype: str, threads: int) -> tuple[Function, Function, Any]:
     """Functions of x, ours and jax.jit's, with the weights already given; and the weights."""
     import shlo_disc
 
@@ -76,7 +76,7 @@ def measure(
     layout: str, origin: str, size: int, rows: Iterable[int], options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """Seconds of both at each number of rows, and the largest difference relative to the largest result."""
-    ours, jitted, w = contestants(layout, origin, size, options.dtype, options.threads)
+    ours, jitted, w = backends(layout, origin, size, options.dtype, options.threads)
     for b in rows:
         shape = (size, b) if layout == "columns" else (b, size)
         x = jnp.asarray(np.random.default_rng(b).standard_normal(shape), options.dtype)

@@ -8,7 +8,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.contestants import CONTESTANTS
+from benchmarks.backends import BACKENDS
 
 Result = dict[str, Any]
 
@@ -26,32 +26,32 @@ class Loss:
 
 
 def title(name: str) -> str:
-    """A contestant's name for people."""
-    return CONTESTANTS[name].title
+    """A backend's name for people."""
+    return BACKENDS[name].title
 
 
 def ran(work: Result) -> dict[str, Result]:
-    """The contestants that could do a work."""
-    return {name: row for name, row in work["contestants"].items() if "refused" not in row}
+    """The backends that could do a work."""
+    return {name: row for name, row in work["backends"].items() if "refused" not in row}
 
 
 def peers(work: Result) -> list[str]:
     """The others that could do it at all shapes."""
-    return [name for name in ran(work) if not CONTESTANTS[name].ours]
+    return [name for name in ran(work) if not BACKENDS[name].ours]
 
 
 def rival(work: Result, peer: str) -> str:
-    """The contestant of ours that a peer is compared with, if both could do the work.
+    """The backend of ours that a peer is compared with, if both could do the work.
 
     Bound where the peer's compiler sees the weights, or there are none and the peer takes no jax.Arrays; else passed.
     """
-    entry = CONTESTANTS[peer]
+    entry = BACKENDS[peer]
     bound = entry.freezes if work["weights"] else "jax" not in entry.needs
     return "ours_bound" if bound and "ours_bound" in ran(work) else "ours"
 
 
 def ratios(work: Result, name: str, over: str) -> list[float]:
-    """One contestant's warm latency over another's, at each shape that both ran; empty when one of them ran none."""
+    """One backend's warm latency over another's, at each shape that both ran; empty when one of them ran none."""
     one, other = ran(work).get(name), ran(work).get(over)
     if one is None or other is None:
         return []

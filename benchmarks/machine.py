@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contestants import THREADS
+from benchmarks.backends import THREADS
 from benchmarks.timing import environment
 
 PACKAGES = ("shlo_disc", "jax", "torch", "onnx", "onnxruntime", "openvino", "iree-base-compiler", "llvmlite", "numpy")

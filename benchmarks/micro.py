@@ -38,7 +38,7 @@ Result = dict[str, Any]
 
 
 def copy_bandwidth(bytes_copied: int = 128 << 20, rounds: int = 9) -> float:
-    """Bytes a second, read plus written, of a copy by as many threads as the contestants have; the best of some."""
+    """Bytes a second, read plus written, of a copy by as many threads as the backends have; the best of some."""
     source, target = np.ones(bytes_copied, np.uint8), np.zeros(bytes_copied, np.uint8)
     parts = list(zip(np.array_split(target, THREADS), np.array_split(source, THREADS), strict=True))
     with ThreadPoolExecutor(THREADS) as pool:
@@ -54,7 +54,7 @@ def bytes_moved(name: str, n: int, d: int, gradient: bool) -> int:
 
 
 def run_program(name: str, gradient: bool, shapes: list[tuple[int, int]], budget: float) -> list[Result]:
-    """Medians of all contestants at each shape."""
+    """Medians of all backends at each shape."""
     import shlo_disc
 
     options = shlo_disc.Options(threads=THREADS)

@@ -44,7 +44,7 @@ def in_bf16(tree: Any) -> Any:
 
 
 def models(config: bert.Config, threads: int) -> dict[str, Callable[..., Any]]:
-    """Contestants by name: each a function of tokens, segments and mask."""
+    """Backends by name: each a function of tokens, segments and mask."""
     import shlo_disc
 
     forward, exported = function(bert, config), bert.export(config)
@@ -67,11 +67,11 @@ def models(config: bert.Config, threads: int) -> dict[str, Callable[..., Any]]:
 
 def compare_models(config: bert.Config, shapes: tuple[tuple[int, ...], ...], threads: int, rounds: int) -> None:
     """Print the table of times and errors."""
-    contestants = models(config, threads)
+    backends = models(config, threads)
     rows, ratios = [], []
     for shape in shapes:
         inputs = [jnp.asarray(x) for x in bert.make_inputs(config, *shape)]
-        calls = {name: functools.partial(call, *inputs) for name, call in contestants.items()}
+        calls = {name: functools.partial(call, *inputs) for name, call in backends.items()}
         want = np.asarray(calls["jit f32"]())
         errors = {name: np.abs(np.float32(call()) - want).max() / np.abs(want).max() for name, call in calls.items()}
         times = interleaved(calls, rounds)
@@ -80,7 +80,7 @@ def compare_models(config: bert.Config, shapes: tuple[tuple[int, ...], ...], thr
         rows.append(
             [str(shape), f"{base * 1e3:.1f}", *(f"{ratios[-1][n]:.2f} ({errors[n]:.0e})" for n in list(calls)[1:])]
         )
-    names = list(contestants)
+    names = list(backends)
     print(table(["(b, s)", "jit f32 ms", *(f"{name} (error)" for name in names[1:])], rows))
     print("geometric means: " + ", ".join(f"{n} {geometric_mean(r[n] for r in ratios):.3f}" for n in names[1:]))
 

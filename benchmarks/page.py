@@ -8,7 +8,7 @@ import html
 from pathlib import Path
 
 from benchmarks import figures
-from benchmarks.contestants import CONTESTANTS
+from benchmarks.backends import BACKENDS
 from benchmarks.figures import Result
 from benchmarks.report import lost_lines, refusals, tables
 from benchmarks.tables import STYLE, Table, duration, html_list, html_table
@@ -59,7 +59,7 @@ def shapes_table(work: Result) -> Table:
         seconds = {n: r["warm_seconds"][r["shapes"].index(index)] for n, r in ran.items() if index in r["shapes"]}
         for column, name in enumerate(ran, start=1):
             row.append(duration(seconds[name]) if name in seconds else "")
-            if not CONTESTANTS[name].ours and seconds[name] < seconds.get(figures.rival(work, name), 0.0):
+            if not BACKENDS[name].ours and seconds[name] < seconds.get(figures.rival(work, name), 0.0):
                 lost.add((index, column))
         rows.append(row)
     return Table("", "Medians of the warm calls.", [work["dims"], *map(figures.title, ran)], rows, lost)

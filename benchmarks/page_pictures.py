@@ -24,12 +24,12 @@ COLOURS = {
 }  # fmt: skip
 
 Figures = dict[str, dict[str, float]]
-"""By work, and by contestant; without those that refused the work."""
+"""By work, and by backend; without those that refused the work."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a table: `marker` begins the sentence before it, `columns` are its contestants."""
+    """A picture of a table: `marker` begins the sentence before it, `columns` are its backends."""
 
     name: str
     marker: str
@@ -66,7 +66,7 @@ PICTURES = (
 
 
 def draw(picture: Picture, figures: Figures, path: Path) -> None:
-    """A row a work and a dot a contestant, as SVG whose letters are text. Rows without ours are left out."""
+    """A row a work and a dot a backend, as SVG whose letters are text. Rows without ours are left out."""
     import matplotlib
     from matplotlib.figure import Figure
 

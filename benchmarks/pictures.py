@@ -11,11 +11,11 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from benchmarks import figures
-from benchmarks.contestants import CONTESTANTS
+from benchmarks.backends import BACKENDS
 from benchmarks.figures import Result
 
 LOST = "#cc0000"
-COLOURS = dict(zip(CONTESTANTS, matplotlib.colormaps["tab20"].colors, strict=False))
+COLOURS = dict(zip(BACKENDS, matplotlib.colormaps["tab20"].colors, strict=False))
 
 
 def write(result: Result, file: Path) -> dict[str, Path]:
@@ -29,11 +29,11 @@ def write(result: Result, file: Path) -> dict[str, Path]:
 
 
 def _overview(result: Result) -> Figure:
-    """Warm latency of all contestants in all works, as ratios to jax.jit."""
+    """Warm latency of all backends in all works, as ratios to jax.jit."""
     works = list(result["works"].values())
     figure = Figure(figsize=(11, 1 + 0.9 * len(works)), layout="constrained")
     axes = figure.subplots()
-    names = [name for name in CONTESTANTS if any(figures.ratios(work, name, figures.REFERENCE) for work in works)]
+    names = [name for name in BACKENDS if any(figures.ratios(work, name, figures.REFERENCE) for work in works)]
     names = [name for name in names if name != "ours_static"]
     height = 0.85 / max(1, len(names))
     for row, name in enumerate(names):
@@ -85,7 +85,7 @@ def _latency(axes: Any, work: Result) -> None:
         )
         if not points:
             continue
-        width = 2.2 if CONTESTANTS[name].ours else 1.0
+        width = 2.2 if BACKENDS[name].ours else 1.0
         axes.plot(*zip(*points, strict=True), ".-", color=COLOURS[name], linewidth=width, label=figures.title(name))
     lost = {loss.shape for loss in figures.losses(work)}
     ours = figures.ran(work).get("ours")

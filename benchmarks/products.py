@@ -95,7 +95,7 @@ def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.products", description=__doc__)
     parser.add_argument("--random", type=int, default=200, help="how many random shapes (200)")
-    parser.add_argument("--budget", type=float, default=0.1, help="seconds a contestant and shape (0.1)")
+    parser.add_argument("--budget", type=float, default=0.1, help="seconds a backend and shape (0.1)")
     parser.add_argument("--small", action="store_true", help="a few shapes: does it run?")
     parser.add_argument("--output", type=Path, default=Path("build/products.json"), help="the JSON file to write")
     options = parser.parse_args()

@@ -27,13 +27,13 @@ def tables(result: Result) -> list[Table]:
 
 
 def _names(result: Result) -> list[str]:
-    return list(dict.fromkeys(name for work in result["works"].values() for name in work["contestants"]))
+    return list(dict.fromkeys(name for work in result["works"].values() for name in work["backends"]))
 
 
 def _grid(
     result: Result, caption: str, note: str, value: Callable[[Result, str], float], text: Callable[[float], str]
 ) -> Table:
-    """A row a work and a column a contestant; ours loses where a peer's value is smaller."""
+    """A row a work and a column a backend; ours loses where a peer's value is smaller."""
     names = [name for name in _names(result) if name != "ours_static" and _measured(result, name, value)]
     rows, lost = [], set()
     for number, work in enumerate(result["works"].values()):
@@ -47,14 +47,14 @@ def _grid(
 
 
 def _measured(result: Result, name: str, value: Callable[[Result, str], float]) -> bool:
-    """Tells whether a contestant has a value at any of the works; one that refused all of them keeps its column."""
-    rows = [(work, name in figures.ran(work)) for work in result["works"].values() if name in work["contestants"]]
+    """Tells whether a backend has a value at any of the works; one that refused all of them keeps its column."""
+    rows = [(work, name in figures.ran(work)) for work in result["works"].values() if name in work["backends"]]
     return any(not ran or not math.isnan(value(work, name)) for work, ran in rows)
 
 
 def _text(value: float | None, text: Callable[[float], str], work: Result, name: str) -> str:
     if value is None:
-        return "refused" if name in work["contestants"] else ""
+        return "refused" if name in work["backends"] else ""
     return "" if math.isnan(value) else text(value)
 
 
@@ -133,7 +133,7 @@ def _errors(result: Result) -> Table:
 
 
 def _row(work: Result, name: str) -> Result:
-    row: Result = work["contestants"][name]
+    row: Result = work["backends"][name]
     return row
 
 
@@ -142,10 +142,10 @@ def _seconds(value: float) -> str:
 
 
 def refusals(result: Result) -> list[str]:
-    """The works that were refused, each with the contestant and its reason."""
+    """The works that were refused, each with the backend and its reason."""
     lines = []
     for work in result["works"].values():
-        for name, row in work["contestants"].items():
+        for name, row in work["backends"].items():
             if "refused" in row:
                 lines.append(f"{work['title']}, {figures.title(name)}: {row['refused']}")
     return lines

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A contestant's process: `python -m benchmarks.worker FOLDER CONTESTANT` answers one JSON line to each it reads.
+"""A backend's process: `python -m benchmarks.worker FOLDER BACKEND` answers one JSON line to each it reads.
 
-It imports only what its contestant needs, so that its peak memory is the contestant's.
+It imports only what its backend needs, so that its peak memory is the backend's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contestants import CONTESTANTS
+from benchmarks.backends import BACKENDS
 from benchmarks.data import Folder, sample, save
 
 Answer = dict[str, Any]
@@ -36,20 +36,20 @@ class Worker:
     def prepare(self) -> Answer:
         """Imports, reads the weights, and prepares; only the first and the last are timed."""
         start = time.perf_counter()
-        self._contestant = CONTESTANTS[self._name].create(self._folder)
+        self._backend = BACKENDS[self._name].create(self._folder)
         imported = time.perf_counter() - start
-        self._contestant.load()
+        self._backend.load()
         forget_peak()
-        return {"import": imported, "steps": self._contestant.prepare()}
+        return {"import": imported, "steps": self._backend.prepare()}
 
     def first(self, index: int) -> Answer:
         """The seconds of one call at a shape; keeps a sample of its results in a file."""
         inputs = self._place(index)
         start = time.perf_counter()
-        result = self._contestant.call(inputs)
-        self._contestant.synchronise(result)
+        result = self._backend.call(inputs)
+        self._backend.synchronise(result)
         seconds = time.perf_counter() - start
-        save(results_file(self._folder, self._name, index), sample(self._contestant.arrays(result)))
+        save(results_file(self._folder, self._name, index), sample(self._backend.arrays(result)))
         return {"seconds": seconds}
 
     def time(self, index: int, budget: float) -> Answer:
@@ -70,20 +70,20 @@ class Worker:
 
     def compiles(self) -> Answer:
         """The number of programs compiled up to now."""
-        return {"compiles": self._contestant.compiles()}
+        return {"compiles": self._backend.compiles()}
 
     def kernels(self, index: int) -> Answer:
         """The kernels of a call at a shape."""
-        return {"kernels": self._contestant.kernels(index)}
+        return {"kernels": self._backend.kernels(index)}
 
     def _place(self, index: int) -> Any:
         if self._placed[0] != index:
             self._placed = (-1, None)
-            self._placed = (index, self._contestant.place(index))
+            self._placed = (index, self._backend.place(index))
         return self._placed[1]
 
     def _timed(self, inputs: Any, group: int) -> float:
-        call, synchronise = self._contestant.call, self._contestant.synchronise
+        call, synchronise = self._backend.call, self._backend.synchronise
         start = time.perf_counter()
         for _ in range(group):
             synchronise(call(inputs))
@@ -91,7 +91,7 @@ class Worker:
 
 
 def results_file(folder: Folder, name: str, index: int) -> Path:
-    """The file of a contestant's sample of results at a shape."""
+    """The file of a backend's sample of results at a shape."""
     return folder.path / f"results-{name}-{index}.npz"
 
 
@@ -101,7 +101,7 @@ def forget_peak() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Answers until the input ends. What a contestant raises is answered as a refusal."""
+    """Answers until the input ends. What a backend raises is answered as a refusal."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print belongs to the log
     worker = Worker(Folder.read(Path(arguments[0])), arguments[1])

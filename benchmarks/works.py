@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The works that contestants are measured on: a program with its weights, and the stream of shapes it meets."""
+"""The works that backends are measured on: a program with its weights, and the stream of shapes it meets."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.backends import BACKENDS, THREADS
+from benchmarks.backends.jax_jit import rounded_up
 from benchmarks.comparison.streams import order
-from benchmarks.contestants import CONTESTANTS, THREADS
-from benchmarks.contestants.jax_jit import rounded_up
 from benchmarks.data import Folder, leaves, like, load
 from benchmarks.driver import Process, export_onnx, settings, turns
 from benchmarks.machine import machine
@@ -37,7 +37,7 @@ FIGURES = ("ahead_seconds", "first_seconds", "total_seconds", "peak_bytes")
 
 
 def measure(work: Work, path: Path, names: Sequence[str], rounds: int, budget: float, log: Log) -> Result:
-    """All figures of one stream. `budget` is the seconds of warm calls of a contestant at a shape."""
+    """All figures of one stream. `budget` is the seconds of warm calls of a backend at a shape."""
     folder = work.write(path)
     calls = order(len(folder.shapes))
     taken: dict[str, list[Result]] = {name: [] for name in names}
@@ -47,7 +47,7 @@ def measure(work: Work, path: Path, names: Sequence[str], rounds: int, budget: f
         for number in range(rounds):
             exported = _export(folder, names, log)
             for name in turn:
-                log(f"{work.name}: {CONTESTANTS[name].title}, round {number + 1} of {rounds}")
+                log(f"{work.name}: {BACKENDS[name].title}, round {number + 1} of {rounds}")
                 process, row = run_stream(folder, name, calls, exported)
                 taken[name].append(row)
                 if process is not None and number == rounds - 1:
@@ -61,7 +61,7 @@ def measure(work: Work, path: Path, names: Sequence[str], rounds: int, budget: f
         for process in processes.values():
             process.end()
     reference = _errors(folder, rows)
-    return _conditions(work, folder, calls) | {"rounds": rounds, "reference": reference, "contestants": rows}
+    return _conditions(work, folder, calls) | {"rounds": rounds, "reference": reference, "backends": rows}
 
 
 def _export(folder: Folder, names: Sequence[str], log: Log) -> Result:
@@ -75,7 +75,7 @@ def _export(folder: Folder, names: Sequence[str], log: Log) -> Result:
 
 def run_stream(folder: Folder, name: str, calls: Sequence[int], exported: Result) -> tuple[Process | None, Result]:
     """A fresh process and its calls in order: seconds to the first answer and to the last, peak memory, compiles."""
-    entry = CONTESTANTS[name]
+    entry = BACKENDS[name]
     absent = entry.missing()
     if absent:
         return None, {"refused": f"{absent} is not installed"}
@@ -108,7 +108,7 @@ def median_row(rounds: Sequence[Result]) -> Result:
 
 
 def _warm(folder: Folder, processes: dict[str, Process], rows: dict[str, Result], budget: float, log: Log) -> None:
-    """Adds the medians of calls at each shape, in seconds; the contestants take turns."""
+    """Adds the medians of calls at each shape, in seconds; the backends take turns."""
     for name in processes:
         rows[name]["warm_seconds"] = []
     for index, shape in enumerate(folder.shapes):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contestants import CONTESTANTS
+from benchmarks.backends import BACKENDS
 from benchmarks.tables import Table, markdown_table
 
 Result = dict[str, Any]
@@ -57,17 +57,17 @@ BEST = ("first answer, s", "all calls, s", "peak memory, MB", "known shape, ms")
 
 
 def stream_table(stream: Result) -> str:
-    """The rows of a stream's contestants; the best figure of a column is bold."""
-    rows = stream["contestants"]
+    """The rows of a stream's backends; the best figure of a column is bold."""
+    rows = stream["backends"]
     ran = {name: row for name, row in rows.items() if "refused" not in row}
     best = {head: min(figure(row) for row in ran.values()) for head, figure, _ in COLUMNS if head in BEST}
     lines, marked = [], set()
     for number, (name, row) in enumerate(rows.items()):
         if name not in ran:
             reason = textwrap.shorten(row["refused"].replace("|", "/"), 120, placeholder="...")
-            lines.append([CONTESTANTS[name].title, *["-"] * (len(COLUMNS) - 1), f"refused: {reason}"])
+            lines.append([BACKENDS[name].title, *["-"] * (len(COLUMNS) - 1), f"refused: {reason}"])
             continue
-        lines.append([CONTESTANTS[name].title, *(shown(figure(row)) for _, figure, shown in COLUMNS)])
+        lines.append([BACKENDS[name].title, *(shown(figure(row)) for _, figure, shown in COLUMNS)])
         for place, (head, figure, _) in enumerate(COLUMNS, start=1):
             if head in best and figure(row) == best[head]:
                 marked.add((number, place))
@@ -90,7 +90,7 @@ def padding_table(results: Result) -> str:
     """A table of the elements that padding adds to each stream, and of the resulting cost of calls."""
     lines = []
     for stream in results.values():
-        plain, padded = (stream["contestants"].get(name, {}) for name in ("jit", "jit_buckets"))
+        plain, padded = (stream["backends"].get(name, {}) for name in ("jit", "jit_buckets"))
         if "warm_seconds" in plain and "warm_seconds" in padded:
             ratio = milliseconds(padded) / milliseconds(plain)
             lines.append([stream["title"], f"{stream['padded']:.2f}", f"{ratio:.2f}"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Computes the results that contestants are compared with: `python -m benchmarks.comparison.reference FOLDER`.
+"""Computes the results that backends are compared with: `python -m benchmarks.comparison.reference FOLDER`.
 
 They are those of the PyTorch module, op by op in float64.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from benchmarks.contestants.pytorch import Eager
+from benchmarks.backends.pytorch import Eager
 from benchmarks.data import Folder, sample, save
 from benchmarks.worker import results_file
 

@@ -60,7 +60,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Timing:
-    """At which sizes a program is timed, and what contestants that are not compiled from it have to know.
+    """At which sizes a program is timed, and what backends that are not compiled from it have to know.
 
     symbols, shapes: the symbols in order, and their values. integers: at each shape the arguments that are no floats,
     by number; floats are drawn where they are needed. weights: how many of the first arguments are weights. tree: of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A contestant's process, as its driver sees it: it may hang, or die with its GPU's context, and is started again."""
+"""A backend's process, as its driver sees it: it may hang, or die with its GPU's context, and is started again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import benchmarks
-from benchmarks.gpu.contestants import CONTESTANTS
+from benchmarks.gpu.backends import BACKENDS
 
 Answer = dict[str, Any]
 
@@ -24,11 +24,11 @@ from benchmarks.gpu.worker import main
 sys.exit(main(sys.argv[1:]))
 """
 MOST_STARTS = 25
-"""A contestant that fails more often than that is not started again."""
+"""A backend that fails more often than that is not started again."""
 
 
 class Process:
-    """A contestant's process, started when it is first asked and after each failure."""
+    """A backend's process, started when it is first asked and after each failure."""
 
     def __init__(self, name: str, bundle: Path, log: Path):
         self.name = name
@@ -41,7 +41,7 @@ class Process:
     def ask(self, do: str, patience: float, **arguments: Any) -> Answer:
         """The answer to a command; {"refused": why} when it cannot be done, or not in `patience` seconds.
 
-        An error ends the process, for on a GPU that has met one nothing else may run; what a contestant knows that it
+        An error ends the process, for on a GPU that has met one nothing else may run; what a backend knows that it
         cannot do does not.
         """
         try:
@@ -80,7 +80,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=os.environ | CONTESTANTS[self.name].environment,
+                env=os.environ | BACKENDS[self.name].environment,
             )
 
     def _how(self) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.gpu.backends.ours import Ours
 from benchmarks.gpu.bundle import Bundle, Call, Program, Result
-from benchmarks.gpu.contestants.ours import Ours
 
 RUNS = 2
 """Number of runs of each call. Results that differ between runs are reported; each has to be right."""

@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from benchmarks.gpu.backends import BACKENDS, OURS
 from benchmarks.gpu.bundle import Program
-from benchmarks.gpu.contestants import CONTESTANTS, OURS
 from benchmarks.tables import STYLE, Table, duration, geometric_mean, html_list, html_table, markdown_table
 
 Result = dict[str, Any]
 
 TOO_FAR = 1e-3
-"""Results of contestants that differ by more, relative to the largest, are not of the same program."""
+"""Results of backends that differ by more, relative to the largest, are not of the same program."""
 
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def refusals(result: Result) -> list[str]:
 
 def _stream(work: Result, name: str, index: int) -> float:
     """Seconds of a call among many; NaN where there are none."""
-    return float(work["contestants"].get(name, {}).get("stream", {}).get(str(index), math.nan))
+    return float(work["backends"].get(name, {}).get("stream", {}).get(str(index), math.nan))
 
 
 def share_of_copy(work: Result, index: int) -> float:
@@ -102,8 +102,8 @@ def share_text(work: Result, index: int) -> str:
 
 
 def difference(work: Result, name: str, index: int) -> float:
-    """The difference of a contestant's sample from ours, relative to the largest of each result."""
-    own, other = (work["contestants"].get(n, {}).get("sample", {}).get(str(index)) for n in (OURS, name))
+    """The difference of a backend's sample from ours, relative to the largest of each result."""
+    own, other = (work["backends"].get(n, {}).get("sample", {}).get(str(index)) for n in (OURS, name))
     if own is None or other is None or len(own) != len(other):
         return math.nan
     return max((_apart(a, b) for a, b in zip(own, other, strict=True)), default=0.0)
@@ -117,15 +117,15 @@ def _apart(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def others(work: Result) -> list[str]:
-    """The other contestants that ran."""
-    return [name for name in CONTESTANTS if name != OURS and work["contestants"].get(name, {}).get("stream")]
+    """The other backends that ran."""
+    return [name for name in BACKENDS if name != OURS and work["backends"].get(name, {}).get("stream")]
 
 
 def against(work: Result, index: int) -> Iterator[str]:
     """Ours and the others at a shape, in words."""
     for name in (OURS, *others(work)):
         if not math.isnan(_stream(work, name, index)):
-            yield f"{CONTESTANTS[name].title} {duration(_stream(work, name, index))}"
+            yield f"{BACKENDS[name].title} {duration(_stream(work, name, index))}"
 
 
 def shapes_table(work: Result) -> Table:
@@ -143,7 +143,7 @@ def shapes_table(work: Result) -> Table:
             *(_apart_text(difference(work, name, index)) for name in names),
         ])  # fmt: skip
         lost |= {(index, 7 + column) for column, value in enumerate(values) if value < own}
-    titles = [CONTESTANTS[name].title for name in names]
+    titles = [BACKENDS[name].title for name in names]
     head = [", ".join(work["symbols"]), "MB", "copy", "ours", "copy / ours", "ours, waited for", "ours, first call"]
     seconds = duration(work["compile_seconds"])
     note = f"{work['launches']} launches a call; compiled in {seconds}, where the bundle was made."
@@ -151,7 +151,7 @@ def shapes_table(work: Result) -> Table:
 
 
 def _own(work: Result, kind: str, index: int) -> float:
-    return float(work["contestants"].get(OURS, {}).get(kind, {}).get(str(index), math.nan))
+    return float(work["backends"].get(OURS, {}).get(kind, {}).get(str(index), math.nan))
 
 
 def _text(value: float) -> str:
@@ -174,7 +174,7 @@ def _indices(work: Result) -> range:
 
 def summary_table(result: Result) -> Table:
     """A row a work: ours over each of the others, geometric means over the shapes."""
-    names = [name for name in CONTESTANTS if any(name in others(work) for work in result["works"].values())]
+    names = [name for name in BACKENDS if any(name in others(work) for work in result["works"].values())]
     rows, lost = [], set()
     for number, work in enumerate(result["works"].values()):
         means = [geometric_mean(ratios(work, name)) for name in names]
@@ -184,7 +184,7 @@ def summary_table(result: Result) -> Table:
             *("" if math.isnan(mean) else f"{mean:.2f}" for mean in means),
         ])  # fmt: skip
         lost |= {(number, 3 + column) for column, mean in enumerate(means) if mean > 1}
-    titles = [f"ours / {CONTESTANTS[name].title}" for name in names]
+    titles = [f"ours / {BACKENDS[name].title}" for name in names]
     note = (
         "A call among many, geometric means over the shapes; above 1 is a loss. Best share: the largest over the "
         "shapes of the time that a copy of as many bytes takes over ours."
@@ -195,11 +195,11 @@ def summary_table(result: Result) -> Table:
 def starts_table(result: Result) -> Table:
     """A row a work: what comes before the warm calls."""
     rows = []
-    names = [name for name in CONTESTANTS if any(_ran(work, name) for work in result["works"].values())]
+    names = [name for name in BACKENDS if any(_ran(work, name) for work in result["works"].values())]
     for work in result["works"].values():
-        values = [_starts(work["contestants"][name]) if _ran(work, name) else ("", "") for name in names]
+        values = [_starts(work["backends"][name]) if _ran(work, name) else ("", "") for name in names]
         rows.append([work["title"], *(cold for cold, _ in values), *(new for _, new in values)])
-    titles = [CONTESTANTS[name].title for name in names]
+    titles = [BACKENDS[name].title for name in names]
     head = ["work", *(f"{title}, cold" for title in titles), *(f"{title}, new shape" for title in titles)]
     note = (
         "Cold: the program is loaded and called once; ours is compiled before, which took the seconds in the tables "
@@ -209,7 +209,7 @@ def starts_table(result: Result) -> Table:
 
 
 def _ran(work: Result, name: str) -> bool:
-    return bool(work["contestants"].get(name, {}).get("first"))
+    return bool(work["backends"].get(name, {}).get("first"))
 
 
 def _starts(row: Result) -> tuple[str, str]:
@@ -226,8 +226,8 @@ def environment(result: Result) -> list[str]:
     """The environment of the measurement."""
     lines = [f"Python {result['python']}"]
     for name, facts in result["facts"].items():
-        lines.append(f"{CONTESTANTS[name].title}: " + ", ".join(f"{key} {value}" for key, value in facts.items()))
-    lines += [f"{CONTESTANTS[name].title} is not measured: {why}" for name, why in result["absent"].items()]
+        lines.append(f"{BACKENDS[name].title}: " + ", ".join(f"{key} {value}" for key, value in facts.items()))
+    lines += [f"{BACKENDS[name].title} is not measured: {why}" for name, why in result["absent"].items()]
     return lines
 
 
@@ -266,7 +266,7 @@ def page(result: Result) -> str:
         html_table(summary_table(result)) if works else "",
         html_table(starts_table(result)) if works else "",
         *(f"<h2>{html.escape(work['title'])}</h2>{html_table(shapes_table(work))}" for work in works),
-        f"<h2>Contestants that refused</h2>{html_list(_refused_works(result), '')}",
+        f"<h2>Backends that refused</h2>{html_list(_refused_works(result), '')}",
         f"<h2>Refused when they were compiled</h2>{html_list(refusals(result), '')}",
         f"<h2>Different from run to run</h2>{html_list(unsteady, '')}",
         f"<h2>Left out, for the time was up</h2>{html_list(left_out, '')}",
@@ -277,8 +277,8 @@ def page(result: Result) -> str:
 
 def _refused_works(result: Result) -> list[str]:
     return [
-        f"{work['title']}, {CONTESTANTS[name].title}: {row['refused']}"
+        f"{work['title']}, {BACKENDS[name].title}: {row['refused']}"
         for work in result["works"].values()
-        for name, row in work["contestants"].items()
+        for name, row in work["backends"].items()
         if "refused" in row
     ]

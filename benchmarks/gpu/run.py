@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu import report
+from benchmarks.gpu.backends import BACKENDS, OURS
 from benchmarks.gpu.bundle import Bundle, Program
-from benchmarks.gpu.contestants import CONTESTANTS, OURS
 from benchmarks.gpu.process import Process
 from benchmarks.tables import duration
 
@@ -41,7 +41,7 @@ class Run:
     def __init__(self, bundle: Bundle, options: argparse.Namespace):
         self.bundle, self.options = bundle, options
         self.start = time.monotonic()
-        self.processes = {name: self._process(name) for name in options.contestants}
+        self.processes = {name: self._process(name) for name in options.backends}
         self.result: Result = {
             "python": platform.python_version(),
             "facts": {},
@@ -106,7 +106,7 @@ class Run:
         """The others beside ours, which is timed again, so that all have the GPU as it is then."""
         for program in programs:
             work = self._work(program)
-            for name in self.options.contestants:
+            for name in self.options.backends:
                 if name not in self.result["absent"]:
                     for _ in self._measured(program, name):
                         pass
@@ -115,12 +115,12 @@ class Run:
             self.write()
 
     def _measured(self, program: Program, name: str) -> Any:
-        """Add a contestant's times at each shape of a program; yields the shapes' numbers and the seconds."""
+        """Add a backend's times at each shape of a program; yields the shapes' numbers and the seconds."""
         if self.left() < 1:
-            self.result["left_out"].append(f"times of {program.name}, {CONTESTANTS[name].title}")
+            self.result["left_out"].append(f"times of {program.name}, {BACKENDS[name].title}")
             return
         empty: Result = {"first": {}, "latency": {}, "stream": {}, "sample": {}}
-        row = self._work(program)["contestants"].setdefault(name, empty)
+        row = self._work(program)["backends"].setdefault(name, empty)
         process = self.processes[name]
         started = process.ask("start", min(START_PATIENCE, self.left()), program=program.name)
         row |= {"start": started["seconds"]} if "seconds" in started else started
@@ -149,7 +149,7 @@ class Run:
                 "launches": program.launches,
                 "compile_seconds": program.compile_seconds,
                 "copy_seconds": {},
-                "contestants": {},
+                "backends": {},
             }
         return works[program.name]
 
@@ -168,7 +168,7 @@ def main(arguments: Sequence[str], folder: Path) -> int:
 
 def measure(options: argparse.Namespace, bundle: Bundle) -> int:
     """The run that the options ask for; the exit status."""
-    options.contestants = [OURS, *(name for name in options.contestants if name != OURS)]
+    options.backends = [OURS, *(name for name in options.backends if name != OURS)]
     run = Run(bundle, options)
     try:
         return _run(run)
@@ -200,23 +200,23 @@ def _time(run: Run, programs: list[Program]) -> None:
     programs.sort(key=lambda p: (known.get(p.name, len(known)), FAMILIES.index(p.family), p.name))
     print("times of shlo_disc, and the share of them that a copy of as many bytes takes:", flush=True)
     run.time_ours(programs)
-    for name in run.options.contestants[1:]:
+    for name in run.options.backends[1:]:
         facts = run.processes[name].ask("facts", min(START_PATIENCE, max(run.left(), 1.0)))
         run.result["absent" if "refused" in facts else "facts"][name] = facts.get("refused") or facts["facts"]
     for name, why in run.result["absent"].items():
-        print(f"{CONTESTANTS[name].title} is not measured: {why}", flush=True)
-    if len(run.result["absent"]) < len(run.options.contestants) - 1:
+        print(f"{BACKENDS[name].title} is not measured: {why}", flush=True)
+    if len(run.result["absent"]) < len(run.options.backends) - 1:
         run.time_all(programs)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of a run."""
-    add, names = parser.add_argument, list(CONTESTANTS)
+    add, names = parser.add_argument, list(BACKENDS)
     add("--seconds", type=float, default=520.0, help="the run ends after about as long (520)")
-    add("--budget", type=float, default=0.15, help="seconds of warm calls a contestant and shape (0.15)")
+    add("--budget", type=float, default=0.15, help="seconds of warm calls a backend and shape (0.15)")
     add("--only", choices=("checks", "times"), help="leave the others out")
     add("--programs", nargs="*", metavar="NAME", help="these programs only")
-    add("--contestants", nargs="*", default=names, choices=names, metavar="WHO", help=", ".join(names))
+    add("--backends", nargs="*", default=names, choices=names, metavar="WHO", help=", ".join(names))
     add("--output", type=Path, default=Path("gpu-report"), metavar="FOLDER", help="where files go")
 
 

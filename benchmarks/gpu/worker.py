@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A contestant's process: reads commands as lines of JSON, and answers each with one. It imports only what it needs."""
+"""A backend's process: reads commands as lines of JSON, and answers each with one. It imports only what it needs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.gpu.backends import BACKENDS, Backend, Refused
 from benchmarks.gpu.bundle import Bundle, Program
-from benchmarks.gpu.contestants import CONTESTANTS, Contestant, Refused
 
 Answer = dict[str, Any]
 Call = Callable[[], Any]
@@ -26,7 +26,7 @@ GROUP_SECONDS = 4e-3
 """Calls are given in groups that take about as long, so that the GPU need not wait for the processor."""
 MOST_IN_A_GROUP = 200
 SAMPLES = 32
-"""Numbers of each result by which contestants are compared."""
+"""Numbers of each result by which backends are compared."""
 
 
 class Worker:
@@ -35,30 +35,30 @@ class Worker:
     def __init__(self, bundle: Bundle, name: str):
         self._bundle = bundle
         self._name = name
-        self._made: Contestant | None = None
+        self._made: Backend | None = None
         self._program: Program | None = None
 
     @property
-    def _contestant(self) -> Any:
-        self._made = self._made or CONTESTANTS[self._name].create(self._bundle)
+    def _backend(self) -> Any:
+        self._made = self._made or BACKENDS[self._name].create(self._bundle)
         return self._made
 
     def facts(self) -> Answer:
-        """The versions of what the contestant consists of."""
-        return {"facts": self._contestant.facts()}
+        """The versions of what the backend consists of."""
+        return {"facts": self._backend.facts()}
 
     def check(self, program: str) -> Answer:
         """Tells whether the calls of a program give what was recorded."""
         from benchmarks.gpu.replay import check
 
-        return check(self._bundle, self._bundle.program(program), self._contestant)
+        return check(self._bundle, self._bundle.program(program), self._backend)
 
     def start(self, program: str) -> Answer:
         """The seconds that it takes to make a program ready."""
         self._program = found = self._bundle.program(program)
         weights = self._bundle.weights(found)
         start = time.perf_counter()
-        self._contestant.load(found, weights)
+        self._backend.load(found, weights)
         return {"seconds": time.perf_counter() - start}
 
     def first(self, index: int) -> Answer:
@@ -66,22 +66,22 @@ class Worker:
         program = self._program
         assert program is not None
         self._inputs = None
-        self._inputs = self._contestant.place(self._bundle.inputs(program, index))
+        self._inputs = self._backend.place(self._bundle.inputs(program, index))
         start = time.perf_counter()
-        result = self._contestant.call(self._inputs)
-        self._contestant.wait(result)
+        result = self._backend.call(self._inputs)
+        self._backend.wait(result)
         seconds = time.perf_counter() - start
-        return {"seconds": seconds, "sample": [sample(array) for array in self._contestant.arrays(result)]}
+        return {"seconds": seconds, "sample": [sample(array) for array in self._backend.arrays(result)]}
 
     def time(self, seconds: float) -> Answer:
         """Medians at the shape of the last first call: of a call that is waited for, and of one among many."""
-        call, inputs = self._contestant.call, self._inputs
-        return measure(lambda: call(inputs), self._contestant.wait, seconds)
+        call, inputs = self._backend.call, self._inputs
+        return measure(lambda: call(inputs), self._backend.wait, seconds)
 
     def copy(self, size: int, seconds: float) -> Answer:
         """Medians of a copy of `size` bytes on the GPU, which reads and writes as many."""
-        with self._contestant.copy(size) as copy:
-            return measure(copy, self._contestant.wait, seconds)
+        with self._backend.copy(size) as copy:
+            return measure(copy, self._backend.wait, seconds)
 
 
 def measure(call: Call, wait: Wait, budget: float) -> Answer:
@@ -113,7 +113,7 @@ def sample(array: np.ndarray) -> list[float]:
 
 
 def main(arguments: list[str]) -> int:
-    """`CONTESTANT BUNDLE`: answers until the input ends. What is raised is answered as a refusal."""
+    """`BACKEND BUNDLE`: answers until the input ends. What is raised is answered as a refusal."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print belongs to the log
     worker = Worker(Bundle(Path(arguments[1])), arguments[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`examples.transformer_train` in PyTorch; the contestant asks autograd for the gradients."""
+"""`examples.transformer_train` in PyTorch; the backend asks autograd for the gradients."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from shlo_disc.transforms.fusion.products import fuse_products
 from shlo_disc.transforms.fusion.share_kernels import share_kernels
 from shlo_disc.transforms.memory import assign_buffers
 from shlo_disc.transforms.policy import policy
-from shlo_disc.transforms.regions import close_regions
+from shlo_disc.transforms.regions import isolate_regions
 from shlo_disc.transforms.segments import split_segments
 from shlo_disc.transforms.simplify import patterns
 from shlo_disc.transforms.simplify.accumulated import hoist_accumulated_products
@@ -203,7 +203,7 @@ def _hoist_invariants(c: Compilation) -> None:
 def _isolate_regions(c: Compilation) -> None:
     """Copy constants into the bodies of reductions and scatters that use them."""
     for function in _functions(made(c.module)):
-        close_regions(function.entry_block)
+        isolate_regions(function.entry_block)
 
 
 # ---- fuse -----------------------------------------------------------------------------------------------------------

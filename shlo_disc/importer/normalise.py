@@ -7,7 +7,7 @@ from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.mlir import has_chlo, ir, passmanager
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.control_flow.barriers import thin_barriers
-from shlo_disc.transforms.control_flow.carried import carry_less
+from shlo_disc.transforms.control_flow.carried import drop_carried
 from shlo_disc.transforms.control_flow.known_branches import open_known_branches
 
 from .chlo import legalise_chlo
@@ -70,7 +70,7 @@ def normalise(module: ir.Module) -> None:
         resolve(block)
         branches_without_tokens(block)
         thin_barriers(block)
-        carry_less(block)
+        drop_carried(block)
         erase_unused(block)
 
 

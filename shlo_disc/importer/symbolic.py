@@ -3,7 +3,7 @@
 
 Every size above 1 of every value is one unknown. Ops say which unknowns are the same (`size_relations.py`), which are
 computed from others and which their attributes fix; a size that is fixed fixes all that are the same. What is left
-becomes `?`, and ops that state a size which is no longer one turn into their dynamic twins. The static program is the
+becomes `?`, and ops that state a size which is no longer one turn into their dynamic forms. The static program is the
 one instance at the sizes it was written for, so a call with those gives the same results.
 """
 
@@ -17,7 +17,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import TABLE
 from shlo_disc.shape_dialect.ops.size_relations import Size
 
-from .symbolic_twins import TWINS, SizeValues, stated_sizes
+from .dynamic_forms import DYNAMIC_FORMS, SizeValues, stated_sizes
 from .unknowns import Unknowns
 
 
@@ -32,10 +32,10 @@ def make_symbolic(function: ir.OpView) -> None:
     sizes = SizeValues(unknowns, {v: list(ir.RankedTensorType(v.type).shape) for v in dynamic})
     for value, axes in dynamic.items():
         _set_dynamic(value, axes)
-    replaced = [op for _, op in operations if op.operation.name in TWINS and dynamic[op.results[0]]]
+    replaced = [op for _, op in operations if op.operation.name in DYNAMIC_FORMS and dynamic[op.results[0]]]
     for position, op in operations:
         if op in replaced:
-            TWINS[op.operation.name](op, sizes.before(position))
+            DYNAMIC_FORMS[op.operation.name](op, sizes.before(position))
     for op in reversed(replaced):
         if not list(op.results[0].uses):
             op.operation.erase()
@@ -54,7 +54,7 @@ def _solve(block: ir.Block, operations: Sequence[tuple[int, ir.OpView]]) -> Unkn
         elif name not in ("func.return", "stablehlo.return"):
             for value in [*op.operands, *op.results]:
                 unknowns.fix(value)
-    unknowns.settle()
+    unknowns.propagate()
     unknowns.fix_unavailable((position, size) for position, op in operations for size in stated_sizes(op))
     return unknowns
 

@@ -58,7 +58,7 @@ class Unknowns(SizeRelations):
         """Tells whether the size is a number: fixed, or of a class that no argument and no computation determines."""
         return extent(size) <= 1 or self.root(size) in self._fixed or self.root(size) not in self._determined
 
-    def settle(self) -> None:
+    def propagate(self) -> None:
         """Fix what follows: a computed size of fixed sources, and the sources of a fixed one."""
         self._determined = {self.root(s) for s in [*self._arguments, *(result for result, _ in self._computed)]}
         before = -1
@@ -76,7 +76,7 @@ class Unknowns(SizeRelations):
         for position, size in stated:
             if not self.is_fixed(size) and self.source(position, size) is None:
                 self._fix(size)
-        self.settle()
+        self.propagate()
 
     def source(self, position: int, size: Size) -> Size | None:
         """The same size of an argument, or of a result before the block's operation at `position`."""

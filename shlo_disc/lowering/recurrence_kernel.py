@@ -101,7 +101,7 @@ class RecurrenceKernel:
         """Tells whether the run has, asked by a loop that has made so many trips."""
         raise NotImplementedError
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Behind it, what the chunk's rows have been written to may be read, and what was read written."""
 
     # ---- scratch memory ---------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class RecurrenceKernel:
                 self._store(buffer, self.elements.at(value, positions), positions, value)
 
             self.nest(dims_of(value), axis, copy)
-        self.settle()
+        self.synchronize()
 
     def _iterate(self) -> None:
         found, elements = self.found, self.elements
@@ -196,7 +196,7 @@ class RecurrenceKernel:
             self.multiply(step.dot.opview, self.scratch[value].buffer)
         else:
             self.nest(step.dims, step.axis, lambda positions: self._write(step, positions))
-        self.settle()
+        self.synchronize()
         inside = [
             v for v in step.values if not isinstance(v.owner, ir.Block) and v.owner.operation.block == self.found.body
         ]
@@ -244,7 +244,7 @@ class RecurrenceKernel:
 
             self.nest(dims_of(value), 0, copy)
         if others:
-            self.settle()
+            self.synchronize()
 
 
 def _returned(block: ir.Block) -> list[ir.Value]:

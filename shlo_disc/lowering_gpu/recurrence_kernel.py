@@ -84,7 +84,7 @@ class BlockRecurrence(RecurrenceKernel):
         with self.elements.scope():
             self.chunk(first, arith.minui(arith.addi(first, each), self.frame.size_of(self.found.rows)))
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """All threads of the block have come here."""
         gpu.barrier()
 

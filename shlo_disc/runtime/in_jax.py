@@ -45,7 +45,7 @@ class JaxFunction:
     gradient: the program's vector-Jacobian product, which takes the arguments and the cotangents of the results, flat,
     and returns the cotangents of the arguments; called when JAX differentiates. Raises ArgumentTypeError where the
     program has none, and for programs that JAX cannot call: those for GPUs or several devices, those whose results have
-    sizes that are data, and those with elements below 8 bits.
+    data-dependent sizes, and those with elements below 8 bits.
     """
 
     def __init__(self, executable: LoadedExecutable, gradient: Callable[[], LoadedExecutable] | None):

@@ -13,7 +13,7 @@ from shlo_disc.shape_dialect.utils.op_sets import CONTROL
 from shlo_disc.shape_dialect.utils.regions import all_blocks, captured, constant_of
 
 
-def close_regions(block: ir.Block) -> None:
+def isolate_regions(block: ir.Block) -> None:
     """Copy the constants that bodies of the block's ops use from outside into those bodies, in place.
 
     Loops and branches may use anything from outside; only the bodies in them are closed.

@@ -46,7 +46,7 @@ def broadcast(
     positions: Sequence[int],
     shape: Callable[[Sequence[Expr]], ir.Value] = shape_tensor,
 ) -> ir.Value:
-    """`value` stretched to `dims`, its sizes standing at `positions`, at the insertion point.
+    """`value` broadcast to `dims`, its sizes standing at `positions`, at the insertion point.
 
     shape: what makes the tensor of symbolic sizes.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks the fusions of GEMMs with what follows them: what one hands over is what the next one reads, and no more.
 
-Between the calls in such a fusion a value has no buffer, or one that another value takes over. So nothing but the call
-that follows may read it, and that call must read it row by row, or element by element, as it is handed over.
+Between the calls in such a fusion a value has no buffer, or one that another value reuses in place. So nothing but the
+call that follows may read it, and that call must read it row by row, or element by element, as it is handed over.
 
 A kernel of rows goes through the rows of its first reduction. So all of its reductions have to be along the same rows,
 and its results are of rows, or of the elements in them. The windows of a scan are all prefixes, or all suffixes, of its

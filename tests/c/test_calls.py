@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls from C do what Python's do: custom calls, sizes that are data, strided tensors, limits, and refusals."""
+"""Calls from C do what Python's do: custom calls, data-dependent sizes, strided tensors, limits, and refusals."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_custom_calls(scale_rows: Any, tmp_path: Path) -> None:
     program(x[:12])  # and it is as good as before
 
 
-# ---- sizes that are data -----------------------------------------------------------------------------------------
+# ---- data-dependent sizes -----------------------------------------------------------------------------------------
 
 
 def test_sizes_that_are_data(tmp_path: Path) -> None:

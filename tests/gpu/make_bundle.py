@@ -36,7 +36,7 @@ PACKAGE = (
 )  # fmt: skip
 """The part of shlo_disc that loads and calls programs."""
 BENCHMARKS = (
-    "__init__.py", "data.py", "tables.py", "torch_models", "gpu/__init__.py", "gpu/bundle.py", "gpu/contestants",
+    "__init__.py", "data.py", "tables.py", "torch_models", "gpu/__init__.py", "gpu/bundle.py", "gpu/backends",
     "gpu/native.py", "gpu/process.py", "gpu/replay.py", "gpu/report.py", "gpu/run.py", "gpu/worker.py",
 )  # fmt: skip
 SOURCE = ("CMakeLists.txt", "shlo_disc/runtime/include", "shlo_disc/runtime/native")

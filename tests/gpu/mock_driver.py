@@ -2,7 +2,7 @@
 """NVIDIA's driver without a GPU: a libcuda.so.1 of the functions that the runtime uses.
 
 Addresses of device memory are none of the host's, so that a runtime that follows one ends with a signal. Work is done
-as late as the driver may do it: when something waits for it, in order. So memory that is given back or written too
+as late as the driver may do it: when something waits for it, in order. So memory that is freed or written too
 early shows in the numbers. What no caller may do (an address outside of what was allocated, a function without a
 context, an asynchronous copy from memory that is not pinned) is kept in `mistakes`.
 

@@ -24,9 +24,9 @@ import numpy as np
 import pytest
 
 import shlo_disc
+from benchmarks.gpu.backends import BACKENDS
+from benchmarks.gpu.backends.ours import Ours
 from benchmarks.gpu.bundle import Array, Bundle, Program, Refusal, Result
-from benchmarks.gpu.contestants import CONTESTANTS
-from benchmarks.gpu.contestants.ours import Ours
 from benchmarks.gpu.recording import OPTIONS, Source, record, within
 from benchmarks.gpu.replay import check, difference
 from benchmarks.gpu.works import sources_of
@@ -172,11 +172,11 @@ def test_a_bundle_runs_with_numpy_alone(bare: Path, unpacked: Path) -> None:
     assert "cases: 1 of 1 programs right (3 calls)" in done.stdout
     work = result["works"]["plain-add"]
     assert work["launches"] == 1 and work["bytes"] == [64, 8024]
-    own = work["contestants"]["ours"]
+    own = work["backends"]["ours"]
     assert set(own["stream"]) == set(own["first"]) == set(work["copy_seconds"]) == {"0", "1"}
     assert min(own["stream"].values()) > 0
     assert result["absent"] == {
-        name: f"{entry.needs[0]} is not installed" for name, entry in CONTESTANTS.items() if name != "ours"
+        name: f"{entry.needs[0]} is not installed" for name, entry in BACKENDS.items() if name != "ours"
     }
     page = (unpacked / "report" / "gpu.html").read_text()
     assert "Mock GPU" in page and "x + 1" in page and "1 x stablehlo.custom_call" in page and "src=" not in page

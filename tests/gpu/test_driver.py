@@ -33,7 +33,7 @@ _ordinals = itertools.count()
 
 @pytest.fixture
 def driver(driver: MockDriver) -> Iterator[MockDriver]:
-    """The driver, whose caller must give back all memory."""
+    """The driver, whose caller must free all memory."""
     gc.collect()  # what earlier tests have left
     before = driver.live_bytes
     yield driver
@@ -228,7 +228,7 @@ def test_a_wait_for_work_that_another_thread_does(driver: MockDriver, gpu: Any) 
 
 
 def test_nothing_is_collected_in_the_middle_of_work(driver: MockDriver, gpu: Any) -> None:
-    """A buffer that ends in a kernel would wait for the kernel, and be given back before it has ended."""
+    """A buffer that ends in a kernel would wait for the kernel, and be freed before it has ended."""
     found: list[bool] = []
 
     def make_garbage(driver: MockDriver, grid: Sequence[int], block: Sequence[int], words: Sequence[int]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.gpu.backends.ours import Ours
 from benchmarks.gpu.bundle import Bundle, Refusal
-from benchmarks.gpu.contestants.ours import Ours
 from benchmarks.gpu.recording import Source, record
 from benchmarks.gpu.replay import check
 from benchmarks.gpu.run import FAMILIES

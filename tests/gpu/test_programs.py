@@ -158,7 +158,7 @@ def test_no_memory_for_a_call(driver: MockDriver, client: Client, monkeypatch: p
     assert_close(run(rows(2, 40)), jax.nn.softmax(rows(2, 40)), 1e-6)
     monkeypatch.undo()
     run(rows(99, 400))  # what the kept blocks are too small for
-    driver.fails["cuMemAlloc_v2"] = OUT_OF_MEMORY  # kept blocks are given back, and it is asked again
+    driver.fails["cuMemAlloc_v2"] = OUT_OF_MEMORY  # kept blocks are released, and it is asked again
     run(rows(99, 800))
     assert_close(run(rows(2, 40)), jax.nn.softmax(rows(2, 40)), 1e-6)
 

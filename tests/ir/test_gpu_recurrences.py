@@ -151,6 +151,6 @@ def test_weights_that_are_too_large_stay_products() -> None:
 
 
 def test_threads_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recurrence_kernel.BlockRecurrence, "settle", lambda _: None)
+    monkeypatch.setattr(recurrence_kernel.BlockRecurrence, "synchronize", lambda _: None)
     with pytest.raises(AssertionError, match="touch one element"):
         check(gru, of_gates(5), {"t": 2, "b": 2})

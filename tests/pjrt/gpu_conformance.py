@@ -19,7 +19,7 @@ REFUSED = {
 OF_PROCESSORS = frozenset(
     {"arrays_and_caches", "memory_statistics", "programs_for_a_topology", "weights_that_others_write"}
 )
-"""Programs about topologies, about memory that the platform shares with XLA's CPU, or about memory that is let go of at
+"""Programs about topologies, about memory that the platform shares with XLA's CPU, or about memory that is released at
 once, and not when the work that was given is done."""
 
 

@@ -57,8 +57,8 @@ def literal(x: Any) -> Any:
     return x.astype(jnp.int32) * 4 + x.shape[0]
 
 
-def stretched(x: Any, y: Any) -> Any:
-    """Either may have one row, which is stretched."""
+def broadcast_rows(x: Any, y: Any) -> Any:
+    """Either may have one row, which is broadcast."""
     return x + y
 
 
@@ -131,8 +131,8 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[tuple[Any, ...]]]] = {
     "reshapes": (regrouped, one((2, 6), (4, 6), (6, 6), (8, 6), (12, 6))),
     "another algorithm": (algorithm, one((4, 3), (6, 3), (7, 3), (9, 3), (5, 3))),
     "a literal": (literal, one((4, 8), (4, 16), (5, 8), (7, 4))),
-    "stretched rows": (stretched, two(((1, 4), (1, 4)), ((3, 4), (3, 4)), ((1, 4), (3, 4)), ((5, 4), (1, 4)))),
-    "stretched later": (stretched, two(((2, 4), (2, 4)), ((2, 6), (2, 6)), ((1, 6), (2, 6)), ((3, 6), (3, 6)))),
+    "broadcast rows": (broadcast_rows, two(((1, 4), (1, 4)), ((3, 4), (3, 4)), ((1, 4), (3, 4)), ((5, 4), (1, 4)))),
+    "broadcast later": (broadcast_rows, two(((2, 4), (2, 4)), ((2, 6), (2, 6)), ((1, 6), (2, 6)), ((3, 6), (3, 6)))),
     "two arguments": (first_rows, two(((4, 2), (4, 2)), ((8, 2), (8, 2)), ((8, 2), (4, 2)), ((9, 2), (5, 2)))),
     "rounded up": (rounded, one((4,), (8,), (6,), (7,), (9,), (1,))),
     "strides": (strided, one((4, 2), (8, 2), (8, 3), (9, 4), (6, 6))),

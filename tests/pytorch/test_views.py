@@ -91,7 +91,7 @@ def _in_other_orders(x: Any) -> Any:
     )
 
 
-def _stretched(x: Any) -> Any:
+def _expanded(x: Any) -> Any:
     n, m = x.shape
     return x[:1].expand(n, m), x[:, :1].expand(n, m + 1), *torch.broadcast_tensors(x[1:2], x), x[n // 2].expand(n, m)
 
@@ -124,11 +124,11 @@ def _broken(x: Any) -> Any:
 
 FUNCTIONS = {
     f.__name__[1:]: f
-    for f in (_of_rows, _of_columns, _in_other_orders, _stretched, _computed, _computed_alone, _of_parameters,
+    for f in (_of_rows, _of_columns, _in_other_orders, _expanded, _computed, _computed_alone, _of_parameters,
               _with_values, _broken)
 }  # fmt: skip
 
-QUICK = ("stretched", "computed")
+QUICK = ("expanded", "computed")
 
 
 @pytest.mark.parametrize("name", QUICK)

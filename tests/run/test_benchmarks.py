@@ -11,8 +11,8 @@ import jax
 import numpy as np
 import pytest
 
+from benchmarks.backends import BACKENDS
 from benchmarks.comparison.streams import STREAMS
-from benchmarks.contestants import CONTESTANTS
 from benchmarks.data import load
 from benchmarks.works import all_works, find
 from examples.model import relative_error
@@ -22,15 +22,15 @@ from examples.model import relative_error
 def test_a_small_run_from_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     who = ["ours", "ours_static", "jit", "jit_buckets", "iree"]
-    command = [sys.executable, "-m", "benchmarks", "increment", "--small", "--output", str(file), "--contestants", *who]
+    command = [sys.executable, "-m", "benchmarks", "increment", "--small", "--output", str(file), "--backends", *who]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     work = json.loads(file.read_text())["works"]["increment"]
-    assert list(work["contestants"]) == who
-    absent = CONTESTANTS["iree"].missing()
-    assert not absent or work["contestants"]["iree"] == {"refused": f"{absent} is not installed"}
+    assert list(work["backends"]) == who
+    absent = BACKENDS["iree"].missing()
+    assert not absent or work["backends"]["iree"] == {"refused": f"{absent} is not installed"}
     for name in who[:4]:
-        row = work["contestants"][name]
+        row = work["backends"][name]
         assert row["errors"] == [0.0] and row["warm_seconds"][0] > 0 and row["peak_bytes"] > 1 << 20
     assert "x + 1 on 8 floats" in done.stdout
     assert "<td" in file.with_suffix(".html").read_text()
@@ -41,10 +41,10 @@ def test_ours_on_pytorch_modules_from_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     who = ["jit", "ours_exported", "ours_backend"]
     works = ["increment", "softmax_gradient"]
-    command = [sys.executable, "-m", "benchmarks", *works, "--small", "--output", str(file), "--contestants", *who]
+    command = [sys.executable, "-m", "benchmarks", *works, "--small", "--output", str(file), "--backends", *who]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    plain, gradient = (json.loads(file.read_text())["works"][work]["contestants"] for work in works)
+    plain, gradient = (json.loads(file.read_text())["works"][work]["backends"] for work in works)
     assert all(plain[name]["errors"] == [0.0] and plain[name]["compiles"] == 1 for name in who[1:])
     assert gradient["ours_exported"] == {"refused": "no gradients flow through an exported program"}
     assert max(gradient["ours_backend"]["errors"]) < 1e-5
@@ -57,7 +57,7 @@ def test_an_exported_model_gives_the_numbers_of_eager(
 ) -> None:
     pytest.importorskip("torch")
     from benchmarks import torch_models
-    from benchmarks.contestants.ours_torch import Exported
+    from benchmarks.backends.ours_torch import Exported
 
     source = torch_models.find(name)
     if hasattr(source, "evolve"):
@@ -77,7 +77,7 @@ def test_an_exported_model_gives_the_numbers_of_eager(
 @pytest.mark.parametrize("name", [*all_works(), *STREAMS])
 def test_a_pytorch_model_gives_the_numbers_of_jax(name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from benchmarks.contestants.pytorch import Eager
+    from benchmarks.backends.pytorch import Eager
 
     work = find(name, small=True)
     eager = Eager(work.write(tmp_path))
@@ -95,14 +95,14 @@ def test_a_pytorch_model_gives_the_numbers_of_jax(name: str, tmp_path: Path) -> 
 def test_a_small_comparison_from_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     who = ["ours", "ours_plugin", "jit", "jit_buckets", "iree"]
-    arguments = ["mlp", "--small", "--rounds", "1", "--output", str(file), "--contestants", *who]
+    arguments = ["mlp", "--small", "--rounds", "1", "--output", str(file), "--backends", *who]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.comparison", *arguments], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    absent = CONTESTANTS["iree"].missing()
+    absent = BACKENDS["iree"].missing()
     assert not absent or f"IREE is left out: {absent} is not installed" in done.stdout
-    rows = json.loads(file.read_text())["mlp"]["contestants"]
+    rows = json.loads(file.read_text())["mlp"]["backends"]
     assert [rows[name]["compiles"] for name in who[:4]] == [1, 2, 3, 3]
     assert max(rows[name]["error"] for name in who[:4]) < 1e-5
 

@@ -35,7 +35,7 @@ def floats(*shape: int) -> np.ndarray:
     return np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)
 
 
-# ---- sizes that are data -------------------------------------------------------------------------------------------
+# ---- data-dependent sizes -------------------------------------------------------------------------------------------
 
 PAD = f"""func.func @main(%x: tensor<?xf32>, %l: {I64}, %h: {I64}, %i: {I64}) -> tensor<?xf32> {{
   %c = stablehlo.constant dense<7.0> : tensor<f32>

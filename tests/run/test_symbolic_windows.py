@@ -59,7 +59,7 @@ def test_a_static_result_of_a_symbolic_padding() -> None:
     check(kept, [("b, 5", "float32")], [{"b": b} for b in (1, 2, 3, 4, 7)], ulps=4, floor=1.0)
 
 
-# ---- padding and sizes that are data --------------------------------------------------------------------------------
+# ---- padding and data-dependent sizes --------------------------------------------------------------------------------
 
 CONVOLUTION = """
 func.func @main(%x: tensor<X>, %w: tensor<3x2x3x4xf32>, %p: tensor<2x2xi32>) -> tensor<Y> {

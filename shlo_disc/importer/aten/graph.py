@@ -176,7 +176,7 @@ class Graph:
         return self.op("convert", [value], dims_of(value), self.element(dtype))
 
     def broadcast(self, value: ir.Value, dims: Sequence[Expr], axes: Sequence[int]) -> ir.Value:
-        """A value stretched to `dims`, its own axes standing at `axes`."""
+        """A value broadcast to `dims`, its own axes standing at `axes`."""
         if tuple(dims) == dims_of(value) and list(axes) == list(range(len(dims))):
             return value
         return views.broadcast(value, dims, list(axes))

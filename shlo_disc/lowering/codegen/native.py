@@ -31,20 +31,20 @@ def compile_to_object(
     exported: Collection[str] | None = None,
     embedded: Mapping[str, bytes] | None = None,
     external: Collection[str] = (),
-    is_finished: bool = False,
+    is_optnone: bool = False,
 ) -> bytes:
     """Compile LLVM IR text into an ELF relocatable object: position independent, small code model.
 
     With `exported`, every other definition becomes internal, so that it can be inlined or dropped. `embedded`:
     constants to export besides, by name. `external`: functions that it calls and that it will be joined with
-    (`objects.py`). `is_finished`: only select instructions. Raises `CompilerError` when the IR does not parse or
+    (`objects.py`). `is_optnone`: only select instructions. Raises `CompilerError` when the IR does not parse or
     verify, lacks a name of `exported`, or needs a symbol beyond `external`, memcpy, memmove, memset and memcmp.
     """
     constants = embedded or {}
     ir_text = "\n".join([ir_text, *map(_constant_text, constants, constants.values())])
     if exported is not None:
         exported = {*exported, *constants}
-    with _optimised(ir_text, target, opt_level, exported, external, is_finished) as (module, machine):
+    with _optimised(ir_text, target, opt_level, exported, external, is_optnone) as (module, machine):
         data: bytes = machine.emit_object(module)
     missing = undefined_symbols(data) - ALLOWED_EXTERNALS - frozenset(external)
     if missing:
@@ -64,10 +64,10 @@ def code_text(
     opt_level: int = 3,
     exported: Collection[str] | None = None,
     external: Collection[str] = (),
-    is_finished: bool = False,
+    is_optnone: bool = False,
 ) -> str:
     """The text of what `compile_to_object` makes: "optimized-llvm", of which it selects instructions, or "asm"."""
-    with _optimised(ir_text, target, opt_level, exported, external, is_finished) as (module, machine):
+    with _optimised(ir_text, target, opt_level, exported, external, is_optnone) as (module, machine):
         return str(module if view == "optimized-llvm" else machine.emit_assembly(module))
 
 
@@ -125,7 +125,7 @@ def _optimised(
     opt_level: int,
     exported: Collection[str] | None,
     external: Collection[str],
-    is_finished: bool,
+    is_optnone: bool,
 ) -> Iterator[tuple[llvm.ModuleRef, llvm.TargetMachine]]:
     """The optimised module with the target's attributes on every definition, and the machine to emit it for."""
     machine = _target_machine(target, opt_level)
@@ -137,7 +137,7 @@ def _optimised(
         if exported is not None:
             internalize(module, exported)
             _leave_host_programs(module)
-        if is_finished:
+        if is_optnone:
             yield module, machine
             return
         optimise(module, machine, opt_level)

@@ -21,13 +21,13 @@ from .pipelines import lower_to_llvm
 class Routines:
     """Functions in the LLVM dialect that call each other alone, such as the micro-kernels of one tile.
 
-    exported: those that programs call. is_finished: they are written instruction by instruction, so that LLVM need
+    exported: those that programs call. is_optnone: they are written instruction by instruction, so that LLVM need
     only select these: optimising them takes it as long as all other kernels of a model and changes nothing.
     """
 
     exported: tuple[str, ...]
     texts: tuple[str, ...]
-    is_finished: bool = False
+    is_optnone: bool = False
 
     @property
     def opt_level(self) -> int:
@@ -46,7 +46,7 @@ def routines_ir(routines: Routines) -> str:
 def routines_object(routines: Routines, target: CpuTarget) -> bytes:
     """Their code for a processor."""
     text = routines_ir(routines)
-    return compile_to_object(text, target, routines.opt_level, routines.exported, is_finished=routines.is_finished)
+    return compile_to_object(text, target, routines.opt_level, routines.exported, is_optnone=routines.is_optnone)
 
 
 def compile_with_routines(
@@ -74,7 +74,7 @@ def view_routines(name: str, routines: Routines, target: CpuTarget) -> str:
     text = routines_ir(routines)
     if name == "llvm":
         return text
-    return code_text(name, text, target, routines.opt_level, routines.exported, is_finished=routines.is_finished)
+    return code_text(name, text, target, routines.opt_level, routines.exported, is_optnone=routines.is_optnone)
 
 
 __all__ = ["Routines", "compile_with_routines", "names_of", "routines_ir", "routines_object", "view_routines"]

@@ -100,7 +100,7 @@ def _before_step(e: Elements, op: ir.OpView, c: Coordinate, size: Expr, position
     """The position before it is divided by the coordinate's step."""
     place = Position(index_constant(0)) if c.axis is None else positions[c.axis]
     if c.one is not None:
-        place = _stretched(e, c.one, place)
+        place = _broadcast_position(e, c.one, place)
     if c.is_mirrored:
         place = e.math.negate_from(arith.subi(e.size_of(size), index_constant(1)), place)
     if c.stride != ONE:
@@ -127,7 +127,7 @@ def _and(e: Elements, a: ir.Value, b: ir.Value) -> ir.Value:
     return arith.andi(a, b)
 
 
-def _stretched(e: Elements, size: Expr, position: Position) -> Position:
+def _broadcast_position(e: Elements, size: Expr, position: Position) -> Position:
     """The position where the size is not 1, and else 0."""
     zero = index_constant(0)
     is_one = arith.cmpi(arith.CmpIPredicate.eq, e.size_of(size), index_constant(1))

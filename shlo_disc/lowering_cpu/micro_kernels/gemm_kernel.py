@@ -78,7 +78,7 @@ _ARGUMENTS = "%a: !llvm.ptr, %b: !llvm.ptr, %b_step: i64, %c: !llvm.ptr, %c_step
 @cache
 def tile_routines(tile: GemmTile) -> Routines:
     """The micro-kernels as code that programs share."""
-    return Routines((tile.name,), tuple(text for _, text in micro_kernels(tile)), is_finished=True)
+    return Routines((tile.name,), tuple(text for _, text in micro_kernels(tile)), is_optnone=True)
 
 
 def _chooser(tile: GemmTile) -> str:

@@ -66,8 +66,8 @@ class Emission:
         if name not in DYNAMIC_FORMS:
             raise NotGeneralError(f"{name} states sizes that change", source_line(op.location))
         with ir.InsertionPoint(op), op.location:
-            twin = DYNAMIC_FORMS[name](self, op, position)
-        self._replace(op, twin if isinstance(twin, list) else [twin])
+            form = DYNAMIC_FORMS[name](self, op, position)
+        self._replace(op, form if isinstance(form, list) else [form])
         return True
 
     def dims(self, value: ir.Value) -> Dims:
@@ -143,10 +143,10 @@ class Emission:
         none = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
         return create("dynamic_broadcast_in_dim", result.type, [scalar, self.sizes(self.dims(result))], none)
 
-    def _replace(self, op: ir.OpView, twins: Sequence[ir.Value]) -> None:
-        for result, twin in zip(op.results, twins, strict=True):
-            self.samples.dims[twin] = self.samples.dims.get(result, [])
-            result.replace_all_uses_with(twin)
+    def _replace(self, op: ir.OpView, forms: Sequence[ir.Value]) -> None:
+        for result, form in zip(op.results, forms, strict=True):
+            self.samples.dims[form] = self.samples.dims.get(result, [])
+            result.replace_all_uses_with(form)
         op.operation.erase()
 
 
@@ -188,11 +188,11 @@ def finish(function: ir.OpView, given: Dims) -> list[Dims]:
             block.add_argument(tensor(dims, ir.IntegerType.get_signless(8)), function.location)
     for op in calls:
         if target_of(op) == _HIDDEN:
-            twin: ir.Value = arguments[op.attributes["number"].value]
+            form: ir.Value = arguments[op.attributes["number"].value]
         else:
             with ir.InsertionPoint(op), op.location:
-                twin = _shape(op.attributes["sizes"], op.results[0].type)
-        op.results[0].replace_all_uses_with(twin)
+                form = _shape(op.attributes["sizes"], op.results[0].type)
+        op.results[0].replace_all_uses_with(form)
         op.operation.erase()
     _set_function_type(function)
     return [*(hidden[number][1] for number in sorted(hidden)), *sizes]

@@ -43,7 +43,7 @@ def _elementwise(p: Partitioner, op: Any) -> list[Placed] | None:
 
 
 def _broadcast(p: Partitioner, op: Any) -> list[Placed]:
-    """Dimensions that are not stretched keep their axes."""
+    """Dimensions that are not broadcast keep their axes."""
     (operand,) = op.operands
     source, result = shape_of(operand), shape_of(op.results[0])
     given = p.placed(operand).sharding

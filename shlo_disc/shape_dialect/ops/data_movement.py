@@ -100,17 +100,17 @@ def _map_reshape(op: ir.OpView) -> IndexMap:
 
 
 def _infer_broadcast_in_dim(p: Propagation, op: ir.OpView) -> list[Dims]:
-    return _stretched(p, op, dims_of(op.results[0]))
+    return _broadcast_to(p, op, dims_of(op.results[0]))
 
 
 def _infer_dynamic_broadcast_in_dim(p: Propagation, op: ir.OpView) -> list[Dims]:
-    return _stretched(p, op, p.sizes(op.operands[1]))
+    return _broadcast_to(p, op, p.sizes(op.operands[1]))
 
 
-def _stretched(p: Propagation, op: ir.OpView, result: Dims) -> list[Dims]:
+def _broadcast_to(p: Propagation, op: ir.OpView, result: Dims) -> list[Dims]:
     for size, target in zip(dims_of(op.operands[0]), integers(op.attributes["broadcast_dimensions"]), strict=True):
         if size.constant != 1 and p.facts.prove(Relation.eq(size, result[target])) is not True:
-            # Either factor vanishes: the size is 1 and stretched, or it is the result's.
+            # Either factor vanishes: the size is 1 and broadcast, or it is the result's.
             p.require(Relation.eq((size - 1) * (size - result[target]), 0), op)
     return [result]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sizes that are data: each gets a symbol of its own, bound to the tensor that holds its value.
+"""Data-dependent sizes: each gets a symbol of its own, bound to the tensor that holds its value.
 
 `disc.bind` marks where the value becomes known. Ops that only arrange the elements of a shape are looked through, so
 that `concatenate(count, 4)` is the shape `[n0, 4]`.

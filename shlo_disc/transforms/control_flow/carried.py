@@ -14,11 +14,11 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
 
 
-def carry_less(block: ir.Block) -> None:
+def drop_carried(block: ir.Block) -> None:
     """Loops of the block, and of the loops and branches in it, carry only what changes and is needed, in place."""
     for op in list(block.operations):
         for nested in nested_blocks(op):
-            carry_less(nested)
+            drop_carried(nested)
         if op.operation.name == "stablehlo.while":
             _remove_from(op)
 

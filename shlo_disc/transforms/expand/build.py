@@ -66,7 +66,7 @@ def constant(number: int | float | complex, element: ir.Type, dims: Dims = ()) -
         value = ir.DenseElementsAttr.get_splat(scalar, ir.FloatAttr.get(element, float(number)))
     else:
         value = ir.DenseElementsAttr.get_splat(scalar, ir.IntegerAttr.get(element, int(number)))
-    return stretched(create("constant", [], scalar, {"value": value}), dims)
+    return broadcast_scalar(create("constant", [], scalar, {"value": value}), dims)
 
 
 def size(value: Expr, element: ir.Type, dims: Dims = ()) -> ir.Value:
@@ -74,10 +74,10 @@ def size(value: Expr, element: ir.Type, dims: Dims = ()) -> ir.Value:
     if value.constant is not None:
         return constant(value.constant, element, dims)
     scalar = ShapeOp(dims_attr([value]), result=ir.RankedTensorType.get([], element)).results[0]
-    return stretched(scalar, dims)
+    return broadcast_scalar(scalar, dims)
 
 
-def stretched(scalar: ir.Value, dims: Dims) -> ir.Value:
+def broadcast_scalar(scalar: ir.Value, dims: Dims) -> ir.Value:
     """A scalar at every place of `dims`."""
     return broadcast(scalar, dims, []) if dims else scalar
 

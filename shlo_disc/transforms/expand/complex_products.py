@@ -65,7 +65,7 @@ def _short_dot(op: ir.OpView, x: Complex, y: Complex, real: ir.Type) -> Complex 
 def _at(
     z: Complex, batch: Sequence[int], contracting: Sequence[int], index: Sequence[int], result: Dims, first_free: int
 ) -> Complex:
-    """An operand at one index of the contraction, stretched to the result, its free axes from `first_free` on."""
+    """An operand at one index of the contraction, broadcast to the result, its free axes from `first_free` on."""
     dims = dims_of(z.re.value)
     starts, sizes = [Expr.const(0)] * len(dims), list(dims)
     for axis, position in zip(contracting, index, strict=True):

@@ -15,7 +15,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import main_function
 from shlo_disc.transforms.expand import complex_math, complex_products
-from shlo_disc.transforms.expand.build import stretched
+from shlo_disc.transforms.expand.build import broadcast_scalar
 from shlo_disc.transforms.expand.complex_constants import parts_of
 from shlo_disc.transforms.expand.complex_math import Complex
 from shlo_disc.transforms.expand.interleaved import deinterleave, interleave
@@ -241,12 +241,12 @@ def _compare(d: Decomposition, op: ir.OpView) -> None:
 def _clamp(d: Decomposition, op: ir.OpView) -> None:
     dims = dims_of(op.results[0])
     low, value, high = (d.parts[v] for v in op.operands)
-    low, high = (_stretched(bound, dims_of(bound.re.value) != dims, value) for bound in (low, high))
+    low, high = (_broadcast(bound, dims_of(bound.re.value) != dims, value) for bound in (low, high))
     d.replace(op, complex_math.minimum(complex_math.maximum(low, value), high))
 
 
-def _stretched(bound: Complex, is_scalar: bool, like: Complex) -> Complex:
-    return Complex(*(Real(stretched(p.value, dims_of(like.re.value))) for p in bound)) if is_scalar else bound
+def _broadcast(bound: Complex, is_scalar: bool, like: Complex) -> Complex:
+    return Complex(*(Real(broadcast_scalar(p.value, dims_of(like.re.value))) for p in bound)) if is_scalar else bound
 
 
 def _convert(d: Decomposition, op: ir.OpView) -> None:

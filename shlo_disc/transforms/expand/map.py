@@ -19,14 +19,14 @@ def map_body(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
     def everywhere(value: ir.Value) -> ir.Value:
         """The tensor for a scalar of the body: constants, in the body or before it, are broadcast."""
         if value not in values:
-            values[value] = build.stretched(value, dims)
+            values[value] = build.broadcast_scalar(value, dims)
         return values[value]
 
     with rewriter.ip, op.location:
         for scalar in inner:
             clone = scalar.operation.clone()
             if scalar.operation.name == "stablehlo.constant":
-                values[scalar.results[0]] = build.stretched(clone.results[0], dims)
+                values[scalar.results[0]] = build.broadcast_scalar(clone.results[0], dims)
                 continue
             with ir.InsertionPoint(clone):
                 for position, operand in enumerate(scalar.operands):

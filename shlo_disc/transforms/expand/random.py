@@ -72,7 +72,7 @@ def _rotate(x: ir.Value, distance: int) -> ir.Value:
 def _threefry_block(counter: ir.Value, key: Words) -> Words:
     """20 rounds; a word of the key is added after every fourth."""
     parity = elementwise("xor", elementwise("xor", *key), _number(_THREEFRY_PARITY, key[0]))
-    keys = [build.stretched(k, dims_of(counter)) for k in (*key, parity)]
+    keys = [build.broadcast_scalar(k, dims_of(counter)) for k in (*key, parity)]
     x = [elementwise("add", word, k) for word, k in zip(_halves(counter), keys, strict=False)]
     for group in range(5):
         for distance in _THREEFRY_ROTATIONS[group % 2]:
@@ -106,14 +106,14 @@ def _threefry_32(key: Words, state: ir.Value, dims: Dims) -> tuple[ir.Value, Exp
         shift = build.size(chosen, _unsigned(64), dims)
         indices.append(elementwise("shift_right_logical", index, shift))
         second = elementwise("or", second, elementwise("and", index, shift))
-    counter = elementwise("add", build.stretched(state, dims), _linear_index(indices, half, dims))
+    counter = elementwise("add", build.broadcast_scalar(state, dims), _linear_index(indices, half, dims))
     words = _threefry_block(counter, key)
     is_first = build.compare("EQ", second, _number(0, second))
     return build.select(is_first, *words), product(half)
 
 
 def _threefry_64(key: Words, state: ir.Value, dims: Dims) -> tuple[ir.Value, Expr]:
-    counter = elementwise("add", build.stretched(state, dims), _linear_index(_iotas(dims), dims, dims))
+    counter = elementwise("add", build.broadcast_scalar(state, dims), _linear_index(_iotas(dims), dims, dims))
     return _joined(*_threefry_block(counter, key)), product(dims)
 
 
@@ -153,8 +153,8 @@ def _philox(state: Words, width: int, dims: Dims) -> tuple[ir.Value, Words]:
     words = 2 if width == 64 else 4
     index = _linear_index(_iotas(dims), dims, dims)
     block = elementwise("shift_right_logical", index, _number(words.bit_length() - 1, index))
-    counter = _add_128(build.stretched(low, dims), build.stretched(high, dims), block)
-    found = _philox_block([h for c in counter for h in _halves(c)], [build.stretched(k, dims) for k in key])
+    counter = _add_128(build.broadcast_scalar(low, dims), build.broadcast_scalar(high, dims), block)
+    found = _philox_block([h for c in counter for h in _halves(c)], [build.broadcast_scalar(k, dims) for k in key])
     if width == 64:
         found = [_joined(*found[:2]), _joined(*found[2:])]
     place = elementwise("and", index, _number(words - 1, index))

@@ -90,7 +90,7 @@ def _is_of_sizes(source: ir.Operation | None, depth: int) -> bool:
 def operand_axes(op: ir.Operation, axes: tuple[Axis, ...]) -> tuple[Axis, ...] | None:
     """The axes at which a broadcast or reshape that is read at `axes` reads its operand.
 
-    None where sizes are regrouped, or where it is not known which are stretched.
+    None where sizes are regrouped, or where it is not known which are broadcast.
     """
     found = index_map_of(op)
     read = None if found is None else followed(found[0])

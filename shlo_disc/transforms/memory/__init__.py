@@ -141,9 +141,9 @@ class Planner:
 
     def _place_result(self, call: ir.Operation, index: int, result: ir.Value) -> None:
         buffer = self._destination(result, call, index) or self._in_place(call, index, result)
-        self._settle(result, buffer, call, self.live.last_use(result))
+        self._assign(result, buffer, call, self.live.last_use(result))
 
-    def _settle(self, value: ir.Value, buffer: Buffer | None, op: ir.Operation, until: int) -> None:
+    def _assign(self, value: ir.Value, buffer: Buffer | None, op: ir.Operation, until: int) -> None:
         """Put a value that begins with `op` into `buffer`, or into a slot that is free, up to the position `until`."""
         position = self.live.begin[op]
         if buffer is None:
@@ -164,7 +164,7 @@ class Planner:
         condition, body = nested_blocks(loop)
         for index, result in enumerate(loop.results):
             buffer = self._taken_over(loop, index) or self._destination(result, loop, index)
-            self._settle(result, buffer, loop, max(self.live.end[loop], self.live.last_use(result)))
+            self._assign(result, buffer, loop, max(self.live.end[loop], self.live.last_use(result)))
             for argument in (condition.arguments[index], body.arguments[index]):
                 self.plan.buffers[argument] = self.plan.buffers[result]
         self._place_block(condition)
@@ -180,7 +180,7 @@ class Planner:
     def _place_branches(self, op: ir.Operation) -> None:
         for index, result in enumerate(op.results):
             until = max(self.live.end[op], self.live.last_use(result))
-            self._settle(result, self._destination(result, op, index), op, until)
+            self._assign(result, self._destination(result, op, index), op, until)
         for branch in nested_blocks(op):
             self._place_block(branch)
 

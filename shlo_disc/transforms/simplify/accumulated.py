@@ -16,7 +16,7 @@ from shlo_disc.shape_dialect.ops.values import known_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
-from shlo_disc.transforms.control_flow.carried import carry_less
+from shlo_disc.transforms.control_flow.carried import drop_carried
 from shlo_disc.transforms.control_flow.counted_loops import Affine, Count, affine, count_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.expand.build import constant
@@ -29,7 +29,7 @@ DOT = "stablehlo.dot_general"
 
 def hoist_accumulated_products(block: ir.Block, decisions: Decisions) -> None:
     """Move such sums out of the loops of a block, and of those in it, in place."""
-    carry_less(block)
+    drop_carried(block)
     _hoist(block, decisions)
 
 
@@ -43,7 +43,7 @@ def _hoist(block: ir.Block, decisions: Decisions) -> None:
             if count is not None and count.trip.constant not in (0, 1):
                 _Accumulation(op, count).run(decisions)
     if decisions.taken > before:
-        carry_less(block)  # what has no sum to carry any more; a loop around it may have one more then
+        drop_carried(block)  # what has no sum to carry any more; a loop around it may have one more then
 
 
 # ---- what has to hold -----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.regions import nested_blocks
-from shlo_disc.transforms.control_flow.carried import carry_less, has_side_effects, values_read
+from shlo_disc.transforms.control_flow.carried import drop_carried, has_side_effects, values_read
 from shlo_disc.transforms.control_flow.known_branches import open_known_branches
 from shlo_disc.transforms.decisions import Decisions, Pattern
 
@@ -21,7 +21,7 @@ from shlo_disc.transforms.decisions import Decisions, Pattern
 def simplify_control_flow(block: ir.Block) -> None:
     """Simplify the loops and branches of a block, and those in them, in place."""
     open_known_branches(block)
-    carry_less(block)
+    drop_carried(block)
 
 
 HOISTED = frozenset(

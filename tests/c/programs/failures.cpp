@@ -116,7 +116,7 @@ const char *negate(const ShloDiscCall *call) {
 bool run_planned(const disc_program_t *program, Array &argument) {
   disc_plan_t *plan = nullptr;
   disc_error_t *error = disc_plan(program, argument.sizes().data(), argument.sizes().size(), &plan);
-  if (error != nullptr && std::strcmp(disc_error_kind(error), "ValueError") == 0) { // sizes that are data
+  if (error != nullptr && std::strcmp(disc_error_kind(error), "ValueError") == 0) { // data-dependent sizes
     disc_free_error(error);
     return true;
   }

@@ -1,6 +1,6 @@
 // RUN: opt --stage simplify --split-input-file %s | filecheck %s
 
-// The ops of the body on whole tensors; its constants are stretched.
+// The ops of the body on whole tensors; its constants are broadcast.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:\w+]]: tensor<?x?xf32, [@b, @s]>,
 // CHECK-SAME: %[[B:\w+]]: tensor<?x?xf32, [@b, @s]>) -> tensor<?x?xi1, [@b, @s]> {
@@ -60,7 +60,7 @@ func.func @main(%x: tensor<?xf32, [@n]>) -> tensor<?xf32> {
 
 // -----
 
-// A constant from before the map is stretched too.
+// A constant from before the map is broadcast too.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:\w+]]: tensor<?xf32, [@n]>) -> tensor<?xf32, [@n]> {
 // CHECK-DAG: %[[CONSTANT:\w+]] = stablehlo.constant dense<4.000000e+00> : tensor<f32>

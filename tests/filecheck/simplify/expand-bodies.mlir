@@ -1,6 +1,6 @@
 // RUN: opt --pass-pipeline='annotate,materialize-shapes,expand-bodies' --split-input-file %s | filecheck %s
 
-// The ops of a map's body are done on whole tensors; its constant is stretched to their size.
+// The ops of a map's body are done on whole tensors; its constant is broadcast to their size.
 func.func @main(%x: tensor<?xf32, [@n]>, %y: tensor<?xf32, [@n]>) -> tensor<?xf32> {
   %0 = "stablehlo.map"(%x, %y) <{dimensions = array<i64: 0>}> ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):

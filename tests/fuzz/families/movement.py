@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that move elements or make them from sizes. Each dynamic op prints as its static twin at given sizes."""
+"""Ops that move elements or make them from sizes. Each dynamic op prints as its static form at given sizes."""
 
 from __future__ import annotations
 

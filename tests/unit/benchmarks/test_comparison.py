@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.backends import BACKENDS
 from benchmarks.comparison import page
 from benchmarks.comparison.__main__ import main
 from benchmarks.comparison.measure import median_row, padding
 from benchmarks.comparison.streams import CALLS, SHAPES, STREAMS, order
-from benchmarks.contestants import CONTESTANTS
 from benchmarks.data import Folder
 
 
@@ -21,10 +21,10 @@ def row(first: float, **others: Any) -> dict[str, Any]:
     return figures | {"first_seconds": first, "warm_seconds": [0.001, 0.003]} | others
 
 
-def stream(**contestants: Any) -> dict[str, Any]:
+def stream(**backends: Any) -> dict[str, Any]:
     return {
         "title": "model", "measured": "2026-01-02", "processor": "CPU", "threads": 2, "rounds": 3, "padded": 1.5,
-        "versions": {"jax": "1.0", "torch": "absent"}, "reference": "jax.jit", "contestants": contestants,
+        "versions": {"jax": "1.0", "torch": "absent"}, "reference": "jax.jit", "backends": backends,
     }  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def test_the_results_are_those_of_the_streams() -> None:
     for name, measured in results.items():
         assert measured["shapes"] == [list(shape) for shape in STREAMS[name](False).shapes]
         assert measured["calls"] == order(SHAPES)
-        assert set(measured["contestants"]) <= set(CONTESTANTS)
+        assert set(measured["backends"]) <= set(BACKENDS)
 
 
 @pytest.mark.parametrize("name", list(STREAMS))

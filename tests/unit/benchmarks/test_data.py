@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks.contestants.jax_jit import count_instructions
+from benchmarks.backends.jax_jit import count_instructions
 from benchmarks.data import leaves, like, load, sample, save, size
 
 TREE = {"b": [np.arange(3), (np.ones((2, 2), np.float32), np.zeros((0, 4)))], "a": (np.float32(5),)}

@@ -12,7 +12,7 @@ from benchmarks.report import lost_lines, markdown, refusals
 MACHINE = {"environment": "a machine", "versions": {"jax": "1"}, "copy_bytes_per_second": {"1048576": 1e9}}
 
 
-def contestant(*warm: float, cold: float = 1.0) -> dict[str, Any]:
+def backend(*warm: float, cold: float = 1.0) -> dict[str, Any]:
     first = [0.5 + seconds for seconds in warm]
     return {
         "shapes": list(range(len(warm))),
@@ -27,16 +27,16 @@ def contestant(*warm: float, cold: float = 1.0) -> dict[str, Any]:
     }
 
 
-def result(**contestants: Any) -> dict[str, Any]:
-    work = {"title": "a work", "dims": "b, s", "shapes": [[1, 2], [3, 4]], "weights": True, "contestants": contestants}
+def result(**backends: Any) -> dict[str, Any]:
+    work = {"title": "a work", "dims": "b, s", "shapes": [[1, 2], [3, 4]], "weights": True, "backends": backends}
     return {"small": False, "machine": MACHINE, "works": {"work": work}}
 
 
 RESULT = result(
-    ours=contestant(2.0, 2.0),
-    ours_bound=contestant(1.0, 1.0),
-    jit=contestant(4.0, 1.0, cold=0.1),
-    onnxruntime=contestant(1.25, 2.0),
+    ours=backend(2.0, 2.0),
+    ours_bound=backend(1.0, 1.0),
+    jit=backend(4.0, 1.0, cold=0.1),
+    onnxruntime=backend(1.25, 2.0),
     openvino={"refused": "no <reason>"},
 )
 
@@ -48,7 +48,7 @@ def test_ratios() -> None:
     assert figures.best_peer(work) == "onnxruntime"
     assert figures.against_best(work) == pytest.approx((0.8 * 0.5) ** 0.5)
     assert figures.against_each_best(work) == pytest.approx((0.8 * 2.0) ** 0.5)
-    assert figures.new_shape_seconds(work["contestants"]["jit"]) == pytest.approx(0.5)
+    assert figures.new_shape_seconds(work["backends"]["jit"]) == pytest.approx(0.5)
 
 
 def test_passed_weights_are_compared_with_passed_weights() -> None:
@@ -59,7 +59,7 @@ def test_passed_weights_are_compared_with_passed_weights() -> None:
 
 
 def test_without_bound_weights_passed_ones_are_compared_with_frozen_ones() -> None:
-    found = result(ours=contestant(2.0, 2.0), jit=contestant(4.0, 4.0), onnxruntime=contestant(1.0, 4.0))
+    found = result(ours=backend(2.0, 2.0), jit=backend(4.0, 4.0), onnxruntime=backend(1.0, 4.0))
     assert figures.losses(found["works"]["work"]) == [figures.Loss("onnxruntime", (1, 2), 2.0)]
 
 
@@ -82,21 +82,21 @@ def test_refusals_say_why() -> None:
     assert refusals(RESULT) == ["a work, OpenVINO: no <reason>"]
 
 
-def test_a_contestant_without_a_value_has_no_column() -> None:
-    found = result(ours=contestant(1.0, 2.0), jit=contestant(1.0, 1.0), jit_buckets=contestant(1.0, 1.0))
-    found["works"]["work"]["contestants"]["jit_buckets"]["kernels"] = {}
+def test_a_backend_without_a_value_has_no_column() -> None:
+    found = result(ours=backend(1.0, 2.0), jit=backend(1.0, 1.0), jit_buckets=backend(1.0, 1.0))
+    found["works"]["work"]["backends"]["jit_buckets"]["kernels"] = {}
     text = markdown(found)
     assert "powers of two" in text.partition("### Cold")[0]
     assert "powers of two" not in text.partition("### Kernels")[2].partition("### Price")[0]
 
 
 def test_compiles_are_counted_where_they_are_known() -> None:
-    found = result(ours=contestant(1.0, 2.0) | {"compiles": 1}, jit=contestant(1.0, 1.0))
+    found = result(ours=backend(1.0, 2.0) | {"compiles": 1}, jit=backend(1.0, 1.0))
     assert "| shlo_disc |\n|--|--|\n| a work | 1 |" in markdown(found).partition("### Compiles")[2]
 
 
 def test_a_run_of_peers_that_are_not_there_has_tables() -> None:
     missing = {"refused": "torch is not installed"}
-    found = result(ours=contestant(1.0, 2.0), jit=missing, torch_eager=missing)
+    found = result(ours=backend(1.0, 2.0), jit=missing, torch_eager=missing)
     assert "refused" in markdown(found)
     assert render(found, {})

@@ -92,7 +92,7 @@ def test_a_left_hand_side_that_is_broadcast(device: _native.Processors) -> None:
 
 
 def guarded(array: np.ndarray, at_end: bool) -> np.ndarray:
-    """A copy that begins or ends at a page that no one may touch. The pages are never given back."""
+    """A copy that begins or ends at a page that no one may touch. The pages are never freed."""
     page = mmap.PAGESIZE
     inner = -(-array.nbytes // page) * page
     memory = mmap.mmap(-1, inner + 2 * page)

@@ -92,7 +92,7 @@ public:
   Device(const Device &) = delete;
   Device &operator=(const Device &) = delete;
 
-  /// Its memory. A block that is given back may be used for work that is given later, without waiting.
+  /// Its memory. A block that is released may be used for work that is given later, without waiting.
   const std::shared_ptr<Allocator> allocator;
 
   /// Whether the processor reads and writes its memory, and work is done when it is given.

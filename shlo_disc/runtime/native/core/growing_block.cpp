@@ -16,7 +16,7 @@ size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * 
 } // namespace
 
 GrowingBlock GrowingBlock::reserve() noexcept {
-  // Huge pages need an aligned start: reserve one more, and give back what lies around the aligned part.
+  // Huge pages need an aligned start: reserve one more, and unmap what lies around the aligned part.
   size_t wide = kMost + kHugePage;
   void *found = mmap(nullptr, wide, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (found == MAP_FAILED)

@@ -257,7 +257,7 @@ Allocation Allocator::fetch(int64_t bytes, BlockKind kind, GrowingBlock idle, bo
   return {address, size};
 }
 
-/// Keeps the block, for which the cache has room; false when it must be given back.
+/// Keeps the block, for which the cache has room; false when it must be freed.
 bool Allocator::keep(Allocation block) noexcept {
   auto size = static_cast<int64_t>(block.size);
   try {
@@ -289,7 +289,7 @@ void Allocator::release(Allocation block, int64_t bytes, BlockKind kind) noexcep
     return guarded_release(block.address, block.size);
   auto size = static_cast<int64_t>(block.size);
   while (size <= cache_limit_) {
-    Allocation idle; // is given back without the lock
+    Allocation idle; // is freed without the lock
     {
       std::lock_guard lock(mutex_);
       if (stats_.cached_bytes + size <= cache_limit_) {

@@ -9,7 +9,7 @@
 
 namespace disc::cuda {
 
-/// Keeps freed blocks for later work: they are given back to the driver when it has no more memory otherwise.
+/// Keeps freed blocks for later work: they are released to the driver when it has no more memory otherwise.
 class GpuDevice : public disc::Device {
 public:
   /// `live_limit`, `cache_limit`: bytes, as `Allocator` has them. `blas_names` to `fuses_products`: as `Blas` has them.

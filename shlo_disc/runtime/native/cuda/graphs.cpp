@@ -131,7 +131,7 @@ bool Graphs::replay(const std::string &key, const Known &known, const std::funct
 
 /// Notes that a run has been given command by command.
 void Graphs::remember(std::string key, const void *owner, int64_t commands) {
-  Entries out; // is let go of without the lock
+  Entries out; // is released without the lock
   std::lock_guard lock(mutex_);
   if (index_.contains(key))
     return;

@@ -57,7 +57,7 @@ struct PJRT_Buffer {
   /// A share of the elements, which may not be there yet.
   disc::pjrt::Storage share() const;
 
-  /// Lets go of the elements, unless an external reference still needs them.
+  /// Releases the elements, unless an external reference still needs them.
   void remove();
   bool is_deleted() const;
   void add_external_reference();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Bytes that a caller gets, and gives back.
+// Bytes that a caller gets, and releases.
 #pragma once
 
 #include "pjrt_c_api.h"

@@ -84,14 +84,14 @@ void Arguments::forget_last() {
   release_last();
 }
 
-void Arguments::keep_last(std::optional<size_t> twin) {
+void Arguments::keep_last(std::optional<size_t> same) {
   size_t index = added_ - 1;
-  if (twin) {
-    views_[index] = views_[*twin];
+  if (same) {
+    views_[index] = views_[*same];
     return release_last();
   }
   std::shared_ptr<Block> copy = copy_of(index, shape_of(index), BlockKind::constant);
-  if (any_foreign_ && !before_last_.foreign) { // its owner may free it as soon as it is let go of
+  if (any_foreign_ && !before_last_.foreign) { // its owner may free it as soon as it is released
     without_gil([&] { device_.record()->wait(); });
     any_foreign_ = false;
   }

@@ -54,12 +54,12 @@ public:
 
   void add(PyObject *leaf);
 
-  /// Lets go of what was added last: only its sizes are remembered, and its address is null.
+  /// Releases what was added last: only its sizes are remembered, and its address is null.
   void forget_last();
 
   /// Makes what was added last independent of its owner: a copy of its elements is kept on the device, or what is kept
-  /// for argument `twin`, which is the same object.
-  void keep_last(std::optional<size_t> twin);
+  /// for argument `same`, which is the same object.
+  void keep_last(std::optional<size_t> same);
 
   /// The elements of an argument in C order, copied where the program cannot read them in place.
   const void *elements(size_t index);

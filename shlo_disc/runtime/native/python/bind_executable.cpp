@@ -45,7 +45,7 @@ void bind_device(nb::module_ &module) {
       .def("buffer_from_host", &buffer_from_host, nb::arg("array"), nb::arg("memory"));
   nb::class_<Processors, Device>(module, "Processors", "The processors of this machine, as threads.")
       // An owner of its own, which executables share; of an object in Python they would hold a reference to that, and
-      // could not be let go of without Python's lock.
+      // could not be released without Python's lock.
       .def(nb::new_([](int threads, int64_t memory_limit, int64_t cache_limit, bool guard_pages) {
              return std::make_shared<Processors>(threads, memory_limit, cache_limit, guard_pages);
            }),

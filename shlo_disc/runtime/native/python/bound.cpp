@@ -70,11 +70,11 @@ BoundExecutable::BoundExecutable(std::shared_ptr<PythonExecutable> executable, c
   bound_ = std::make_unique<Arguments>(program, device, leaves.size());
   Donations donations;
   for (size_t i = 0; i < leaves.size(); ++i) {
-    std::optional<size_t> twin; // the same object as an argument before, of which the elements are kept
+    std::optional<size_t> same; // the same object as an argument before, of which the elements are kept
     for (size_t k = 0; k < i; ++k)
       if (leaves[k] == leaves[i] && program.arguments[k].dtype == program.arguments[i].dtype && !packed_only[k])
-        twin = k;
-    take(i, leaves[i], packed_only[i], twin, copy);
+        same = k;
+    take(i, leaves[i], packed_only[i], same, copy);
     bool comes_again = std::find(leaves.begin() + i + 1, leaves.end(), leaves[i]) != leaves.end();
     if (donate && !comes_again)
       donations.take(leaves[i]);
@@ -82,10 +82,10 @@ BoundExecutable::BoundExecutable(std::shared_ptr<PythonExecutable> executable, c
 }
 
 /// Packs an argument for the products that read it, and keeps its elements, or their owner, where anything else does.
-void BoundExecutable::take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> twin, bool copy) {
+void BoundExecutable::take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> same, bool copy) {
   bound_->add(leaf);
   if (!packed_only && (copy || !bound_->is_usable(index)))
-    bound_->keep_last(twin);
+    bound_->keep_last(same);
   executable_->pack_argument(index, *bound_, forms_);
   if (packed_only)
     bound_->forget_last();

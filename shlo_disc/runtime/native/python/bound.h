@@ -31,7 +31,7 @@ public:
   Recorded record(const nb::tuple &args, const nb::dict &kwargs) const;
 
 private:
-  void take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> twin, bool copy);
+  void take(size_t index, PyObject *leaf, bool packed_only, std::optional<size_t> same, bool copy);
   nb::object call_with(const nb::tuple &args, const nb::dict &kwargs, Output output, const DiscRuntime &runtime) const;
 
   std::shared_ptr<PythonExecutable> executable_;

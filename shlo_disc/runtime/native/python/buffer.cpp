@@ -29,7 +29,7 @@ void wait_for_others(Device &device) noexcept {
     wait();
 }
 
-/// A share of memory for others: what they have given to a GPU may still read it when they let go of it, and the next
+/// A share of memory for others: what they have given to a GPU may still read it when they release it, and the next
 /// call would write it.
 std::shared_ptr<Block> lent_block(std::shared_ptr<Block> block, const std::shared_ptr<Device> &device) {
   if (!device)

@@ -9,7 +9,7 @@ namespace disc {
 
 namespace {
 
-/// What was let go of without the lock, until the main thread comes to it.
+/// What was released without the lock, until the main thread comes to it.
 struct Abandoned {
   std::mutex mutex;
   std::vector<PyObject *> objects;
@@ -17,7 +17,7 @@ struct Abandoned {
 };
 
 Abandoned &abandoned() {
-  static auto *all = new Abandoned; // never destroyed: threads may let go of objects while the process ends
+  static auto *all = new Abandoned; // never destroyed: threads may release objects while the process ends
   return *all;
 }
 

@@ -19,8 +19,8 @@ from tests.fuzz.near.reference.numbers import (
     Op,
     any_error,
     is_exact,
+    rounded_number,
     rule,
-    settled,
     unknown,
 )
 
@@ -48,7 +48,7 @@ def _bilinear(op: Op, x: Number, y: Number, product: Callable[[Array, Array], Ar
         error = error + product(x.error, np.abs(y.value) + y.errors)
     if y.error is not None:
         error = error + product(np.abs(x.value), y.error)
-    return settled(value, np.where(np.isnan(error), np.inf, error), op.dtype)  # of what has overflowed
+    return rounded_number(value, np.where(np.isnan(error), np.inf, error), op.dtype)  # of what has overflowed
 
 
 @rule("dot_general")
@@ -90,7 +90,7 @@ def _convolution(op: Op, x: Number, y: Number) -> Number:
     if result.error is None or not op.is_float:
         return result
     most = np.max(product(np.abs(x.value), np.abs(y.value)), initial=0.0)
-    return settled(result.value, result.error + 64 * SUM_EPSILON[op.dtype] * most, op.dtype)
+    return rounded_number(result.value, result.error + 64 * SUM_EPSILON[op.dtype] * most, op.dtype)
 
 
 def _convolve(x: Array, w: Array, params: Any) -> Array:

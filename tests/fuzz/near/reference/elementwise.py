@@ -18,8 +18,8 @@ from tests.fuzz.near.reference.numbers import (
     is_exact,
     moved,
     rounded,
+    rounded_number,
     rule,
-    settled,
     unknown,
 )
 
@@ -145,7 +145,7 @@ def _convert(op: Op, x: Number) -> Number:
 @rule("reduce_precision")
 def _reduce_precision(op: Op, x: Number) -> Number:
     eps = 2.0 ** -op.params["mantissa_bits"]
-    return settled(x.value, x.errors + eps * np.abs(x.value), op.dtype)
+    return rounded_number(x.value, x.errors + eps * np.abs(x.value), op.dtype)
 
 
 # ---- two operands ---------------------------------------------------------------------------------------------------

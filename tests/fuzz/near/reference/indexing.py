@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz.near.reference.numbers import EPSILON, Array, Number, Op, any_error, rule, settled, unknown
+from tests.fuzz.near.reference.numbers import EPSILON, Array, Number, Op, any_error, rounded_number, rule, unknown
 
 
 def _mode(op: Op) -> str:
@@ -146,7 +146,7 @@ def _combine(name: str, op: Op, x: Number, places: tuple[Array, ...], update: Ar
         np.maximum.at(error, places, errors)
     if not op.is_float:
         return unknown(value, error > 0)
-    return settled(value, error, op.dtype) if error.any() else Number(value)
+    return rounded_number(value, error, op.dtype) if error.any() else Number(value)
 
 
 def _whole(a: Array) -> bool:

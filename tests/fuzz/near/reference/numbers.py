@@ -100,10 +100,10 @@ def rounded(value: Array, error: Array | None, dtype: str, units: float = 1.0, *
     if basic and error is None and is_exact(value, dtype):
         return Number(value)
     own = units * EPSILON[dtype] * np.abs(value) + 2 * TINY[dtype]
-    return settled(value, own if error is None else error + own, dtype)
+    return rounded_number(value, own if error is None else error + own, dtype)
 
 
-def settled(value: Array, error: Array | None, dtype: str) -> Number:
+def rounded_number(value: Array, error: Array | None, dtype: str) -> Number:
     """A number whose error is infinite where it is not known, and where the type overflows."""
     if error is None:
         return Number(value)

@@ -18,8 +18,8 @@ from tests.fuzz.near.reference.numbers import (
     Op,
     any_error,
     is_exact,
+    rounded_number,
     rule,
-    settled,
     unknown,
 )
 
@@ -39,7 +39,7 @@ def summed(op: Op, x: Number, total: Callable[[Array], Array], terms: int) -> Nu
     if not any_error(x) and sum_is_exact(sizes, x.value) and is_exact(value, op.dtype):
         return Number(value)
     error = (terms + 2) * SUM_EPSILON[op.dtype] * sizes + EPSILON[op.dtype] * np.abs(value)
-    return settled(value, error if x.error is None else error + total(x.error), op.dtype)
+    return rounded_number(value, error if x.error is None else error + total(x.error), op.dtype)
 
 
 def _add_extremum(name: str, function: Callable[..., Array]) -> None:
@@ -108,7 +108,7 @@ def _product_of(op: Op, x: Number, value: Array, error: Array) -> Number:
         return unknown(value.astype(op.dtype), error > 0)
     if not any_error(x) and is_exact(value, op.dtype) and (x.value == np.round(x.value)).all():
         return Number(value)
-    return settled(value, error, op.dtype)
+    return rounded_number(value, error, op.dtype)
 
 
 def _times(a: Array, ea: Array, b: Array, eb: Array, dtype: str) -> tuple[Array, Array]:
@@ -175,4 +175,4 @@ def _cumlogsumexp(op: Op, x: Number) -> Number:
     value = _back(np.logaddexp.accumulate(_along(x.value, axis, reverse), axis=0), axis, reverse)
     error = _back(np.maximum.accumulate(_along(x.errors, axis, reverse), axis=0), axis, reverse)
     own = 8 * EPSILON[op.dtype] * (x.value.shape[axis] + 1) * (1 + np.abs(value))
-    return settled(value, error + own, op.dtype)
+    return rounded_number(value, error + own, op.dtype)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.near.reference.movement import padded
-from tests.fuzz.near.reference.numbers import Array, Number, Op, any_error, rule, settled, unknown
+from tests.fuzz.near.reference.numbers import Array, Number, Op, any_error, rounded_number, rule, unknown
 from tests.fuzz.near.reference.reductions import _identity, summed
 
 
@@ -74,7 +74,7 @@ def _select_and_scatter_add(op: Op, source: Number, x: Number) -> Number:
     for sums, terms in ((total, source.value), (error, source.errors), (size, np.abs(source.value))):
         np.add.at(sums, target[inside], terms.ravel()[inside])
     eps = 2.0**-20 if op.dtype == "float32" else 2.0**-48 if op.dtype == "float64" else 2.0**-5
-    found = settled(total.reshape(x.value.shape), (error + eps * size).reshape(x.value.shape), op.dtype)
+    found = rounded_number(total.reshape(x.value.shape), (error + eps * size).reshape(x.value.shape), op.dtype)
     return unknown(found.value, doubtful, found.error)
 
 

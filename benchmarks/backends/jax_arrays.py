@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The common parts of contestants that take jax.Arrays."""
+"""The common parts of backends that take jax.Arrays."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.contestants import Contestant
+from benchmarks.backends import Backend
 from benchmarks.data import Folder, load
 from benchmarks.works import find
 
 
-class JaxContestant(Contestant):
+class JaxBackend(Backend):
     """Weights and inputs are jax.Arrays, or NumPy arrays where the work says so."""
 
     def __init__(self, folder: Folder):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The dynamic twins of ops whose attributes or types state sizes that are `?` now."""
+"""The dynamic forms of ops whose attributes or types state sizes that are `?` now."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SizeValues:
 
     def __init__(self, unknowns: Unknowns, shapes: dict[ir.Value, list[int]]):
         self.shapes = shapes
-        self._twins: dict[ir.Value, ir.Value] = {}
+        self._forms: dict[ir.Value, ir.Value] = {}
         self._unknowns = unknowns
         self._position = 0
         self._i32 = ir.IntegerType.get_signless(32)
@@ -33,11 +33,11 @@ class SizeValues:
         self._position = position
         return self
 
-    def replace(self, value: ir.Value, twin: ir.Value) -> None:
-        """The twin stands for the value; its op is still there, for the sizes that name it."""
-        self._twins[value] = twin
-        self.shapes[twin] = self.shapes[value]
-        value.replace_all_uses_with(twin)
+    def replace(self, value: ir.Value, form: ir.Value) -> None:
+        """The dynamic form stands for the value; its op is still there, for the sizes that name it."""
+        self._forms[value] = form
+        self.shapes[form] = self.shapes[value]
+        value.replace_all_uses_with(form)
 
     def chosen(self, value: ir.Value, axis: int) -> int | Size:
         """The number, or the same size of an earlier value."""
@@ -46,7 +46,7 @@ class SizeValues:
         source = self._unknowns.source(self._position, Size(value, axis))
         if source is None:
             raise ValueError(f"no value has the size of axis {axis} of {value}")
-        return Size(self._twins.get(source.value, source.value), source.axis)
+        return Size(self._forms.get(source.value, source.value), source.axis)
 
     def vector(self, sources: Sequence[SizeSource], before: ir.OpView) -> ir.Value:
         """A rank-1 tensor of sizes, made before an op."""
@@ -79,7 +79,7 @@ class SizeValues:
         return ir.Operation.create("stablehlo.get_dimension_size", [kind], [source.value], {"dimension": axis}).result
 
 
-Twin = Callable[[ir.OpView, SizeValues], None]
+DynamicForm = Callable[[ir.OpView, SizeValues], None]
 
 
 def stated_sizes(op: ir.OpView) -> list[Size]:
@@ -87,12 +87,12 @@ def stated_sizes(op: ir.OpView) -> list[Size]:
     name = op.operation.name
     if name not in ("stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota"):
         return []
-    covered = _stretched_from(op) if name == "stablehlo.broadcast_in_dim" else {}
+    covered = _broadcast_from(op) if name == "stablehlo.broadcast_in_dim" else {}
     return [Size(op.results[0], axis) for axis in range(rank(op.results[0])) if axis not in covered]
 
 
-def _stretched_from(op: ir.OpView) -> dict[int, Size]:
-    """For each axis of a broadcast's result that is not stretched, the operand's size that it has."""
+def _broadcast_from(op: ir.OpView) -> dict[int, Size]:
+    """For each axis of a broadcast's result that is not broadcast, the operand's size that it has."""
     targets = ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])
     shape = ir.RankedTensorType(op.operands[0].type).shape
     return {target: Size(op.operands[0], axis) for axis, target in enumerate(targets) if shape[axis] != 1}
@@ -102,8 +102,8 @@ def _replace(
     op: ir.OpView, name: str, operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute], sizes: SizeValues
 ) -> None:
     with ir.InsertionPoint(op), op.location:
-        twin = ir.Operation.create(f"stablehlo.{name}", [op.results[0].type], operands, attributes)
-    sizes.replace(op.results[0], twin.result)
+        form = ir.Operation.create(f"stablehlo.{name}", [op.results[0].type], operands, attributes)
+    sizes.replace(op.results[0], form.result)
 
 
 def _sizes(value: ir.Value) -> list[int | Size]:
@@ -133,7 +133,7 @@ def _iota(op: ir.OpView, sizes: SizeValues) -> None:
 
 
 def _broadcast(op: ir.OpView, sizes: SizeValues) -> None:
-    result, own, covered = op.results[0], _sizes(op.operands[0]), _stretched_from(op)
+    result, own, covered = op.results[0], _sizes(op.operands[0]), _broadcast_from(op)
     sources = [
         own[covered[axis].axis] if axis in covered else sizes.chosen(result, axis) for axis in range(rank(result))
     ]
@@ -179,7 +179,7 @@ def _gather(op: ir.OpView, sizes: SizeValues) -> None:
     _replace(op, "dynamic_gather", [operand, indices, sizes.vector(windows, op)], kept, sizes)
 
 
-TWINS: dict[str, Twin] = {
+DYNAMIC_FORMS: dict[str, DynamicForm] = {
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.constant": _constant,
     "stablehlo.gather": _gather,
@@ -189,4 +189,4 @@ TWINS: dict[str, Twin] = {
 }
 """Replacement of each op whose result has a dynamic size."""
 
-__all__ = ["TWINS", "SizeValues", "stated_sizes"]
+__all__ = ["DYNAMIC_FORMS", "SizeValues", "stated_sizes"]

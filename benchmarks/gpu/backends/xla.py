@@ -10,11 +10,11 @@ import jax
 import jax.export
 import numpy as np
 
+from benchmarks.gpu.backends import Backend, Refused
 from benchmarks.gpu.bundle import Bundle, Program
-from benchmarks.gpu.contestants import Contestant, Refused
 
 
-class Jit(Contestant):
+class Jit(Backend):
     """XLA, one program for each shape."""
 
     platform = "gpu"

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from benchmarks.data import leaves
+from benchmarks.gpu.backends import Backend, Refused
 from benchmarks.gpu.bundle import Bundle, Program, Timing, tree_of
-from benchmarks.gpu.contestants import Contestant, Refused
 from benchmarks.torch_models import find, gradients, module
 
 
-class Eager(Contestant):
+class Eager(Backend):
     """Op by op."""
 
     device = "cuda"

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.gpu.backends import Backend
 from benchmarks.gpu.bundle import Bundle, Program
-from benchmarks.gpu.contestants import Contestant
 from shlo_disc.runtime import Client, LoadedExecutable, TreeSpec
 from shlo_disc.runtime.tree import LEAF, call_tree
 
 
-class Ours(Contestant):
+class Ours(Backend):
     """One executable for all shapes; arguments and results are Buffers."""
 
     def __init__(self, bundle: Bundle, client: Client | None = None):

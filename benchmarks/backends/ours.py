@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import shlo_disc
-from benchmarks.contestants import Kernels, Refused
-from benchmarks.contestants.jax_arrays import JaxContestant
+from benchmarks.backends import Kernels, Refused
+from benchmarks.backends.jax_arrays import JaxBackend
 from benchmarks.data import Folder, load
 
 
-class Passed(JaxContestant):
+class Passed(JaxBackend):
     """One executable for all shapes; weights are arguments."""
 
     compiler: tuple[str, ...] = (
@@ -92,10 +92,10 @@ class FromCache(Passed):
     compiler = ()
 
     def load(self) -> None:
-        """Fills the cache in another process, as what compiling leaves in memory is not this contestant's."""
+        """Fills the cache in another process, as what compiling leaves in memory is not this backend's."""
         super().load()
         self.cache = self.folder.path / f"scratch-{type(self).__name__}" / "compiled"
-        program = "import sys, benchmarks.contestants.ours as ours; ours.fill(*sys.argv[1:])"
+        program = "import sys, benchmarks.backends.ours as ours; ours.fill(*sys.argv[1:])"
         arguments = [type(self).__name__, str(self.folder.path), str(self.cache)]
         subprocess.run([sys.executable, "-c", program, *arguments], check=True)
 
@@ -116,9 +116,9 @@ class CachedBound(FromCache, Bound):
     """From the cache, weights bound: a server that starts again."""
 
 
-def fill(contestant: str, folder: str, cache: str) -> None:
-    """Compiles a folder's work into a cache with a contestant's options."""
-    owner = {"Cached": Cached, "CachedBound": CachedBound}[contestant](Folder.read(Path(folder)))
+def fill(backend: str, folder: str, cache: str) -> None:
+    """Compiles a folder's work into a cache with a backend's options."""
+    owner = {"Cached": Cached, "CachedBound": CachedBound}[backend](Folder.read(Path(folder)))
     owner.cache = Path(cache)
     shlo_disc.compile(owner.work.export(), options=owner.options())
 

@@ -12,12 +12,12 @@ import iree.runtime
 import jax
 import numpy as np
 
-from benchmarks.contestants import Contestant
+from benchmarks.backends import Backend
 from benchmarks.data import leaves, load
 from benchmarks.works import find
 
 
-class Iree(Contestant):
+class Iree(Backend):
     """The LLVM CPU backend on the machine's own instructions."""
 
     def load(self) -> None:
@@ -77,8 +77,8 @@ class IreeTorch(Iree):
         """Exports, imports and compiles."""
         import torch
 
-        from benchmarks.contestants.ours_torch import dynamic_shapes, example
-        from benchmarks.contestants.pytorch import Eager
+        from benchmarks.backends.ours_torch import dynamic_shapes, example
+        from benchmarks.backends.pytorch import Eager
 
         eager = Eager(self.folder)
         eager.load()

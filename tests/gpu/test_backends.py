@@ -11,9 +11,9 @@ import jax
 import numpy as np
 import pytest
 
+from benchmarks.gpu.backends import Backend, Refused
+from benchmarks.gpu.backends.xla import Jit
 from benchmarks.gpu.bundle import Bundle, Program
-from benchmarks.gpu.contestants import Contestant, Refused
-from benchmarks.gpu.contestants.xla import Jit
 from benchmarks.gpu.recording import Source, record
 from benchmarks.gpu.works import PLAIN, plain_work, sources_of
 from tests.gpu.marks import needs_libdevice
@@ -41,14 +41,14 @@ def recorded(name: str, folder: Path) -> tuple[Bundle, Program, Source]:
     return Bundle(folder), program, source
 
 
-def assert_same(contestant: Contestant, program: Program, source: Source) -> None:
-    contestant.load(program, [])
+def assert_same(backend: Backend, program: Program, source: Source) -> None:
+    backend.load(program, [])
     for index in range(2):
-        given = contestant.bundle.inputs(program, index)
-        result = contestant.call(contestant.place(given))
-        contestant.wait(result)
+        given = backend.bundle.inputs(program, index)
+        result = backend.call(backend.place(given))
+        backend.wait(result)
         want = [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(source.function)({}, *given))]
-        for got, wanted in zip(contestant.arrays(result), want, strict=True):
+        for got, wanted in zip(backend.arrays(result), want, strict=True):
             assert got.dtype == wanted.dtype and got.shape == wanted.shape
             np.testing.assert_allclose(got, wanted, atol=2e-5 * np.abs(wanted).max(initial=1e-3), rtol=0)
 
@@ -58,7 +58,7 @@ def test_each_gives_the_numbers_of_the_program(name: str, tmp_path: Path) -> Non
     bundle, program, source = recorded(name, tmp_path)
     assert_same(OnProcessor(bundle), program, source)
     pytest.importorskip("torch")
-    from benchmarks.gpu.contestants.pytorch import Eager
+    from benchmarks.gpu.backends.pytorch import Eager
 
     class OnProcessorToo(Eager):
         device = "cpu"
@@ -71,7 +71,7 @@ def test_those_without_a_gpu_refuse(tmp_path: Path) -> None:
         Jit(Bundle(tmp_path))
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
-        from benchmarks.gpu.contestants.pytorch import Eager
+        from benchmarks.gpu.backends.pytorch import Eager
 
         with pytest.raises(Refused, match="PyTorch sees no GPU"):
             Eager(Bundle(tmp_path))
@@ -95,7 +95,7 @@ def test_triton_kernels_give_the_numbers_of_pytorch(monkeypatch: pytest.MonkeyPa
     torch = pytest.importorskip("torch")
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     pytest.importorskip("triton")
-    from benchmarks.gpu.contestants import triton_kernels as kernels
+    from benchmarks.gpu.backends import triton_kernels as kernels
     from benchmarks.torch_models import micro
 
     random = np.random.default_rng(0)

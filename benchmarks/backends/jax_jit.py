@@ -10,15 +10,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks.contestants import Kernels, Refused
-from benchmarks.contestants.jax_arrays import JaxContestant
+from benchmarks.backends import Kernels, Refused
+from benchmarks.backends.jax_arrays import JaxBackend
 from benchmarks.data import Folder, leaves, like, load, size
 
 NOT_KERNELS = {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "iota"}
 """HLO instructions of an entry computation that launch nothing."""
 
 
-class Jit(JaxContestant):
+class Jit(JaxBackend):
     """XLA, one program for each shape."""
 
     def prepare(self) -> dict[str, float]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The contestants that are measured on a GPU: the interface of one, and all of them by name."""
+"""The backends that are measured on a GPU: the interface of one, and all of them by name."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from benchmarks.gpu.bundle import Bundle, Program
 
 
 class Refused(Exception):
-    """This contestant cannot do this program; the message says why."""
+    """This backend cannot do this program; the message says why."""
 
 
-class Contestant(ABC):
+class Backend(ABC):
     """One way to run programs on the first GPU, in a process of its own. Whatever its methods raise is a refusal."""
 
     def __init__(self, bundle: Bundle):
@@ -52,7 +52,7 @@ class Contestant(ABC):
 
 @dataclass(frozen=True)
 class Entry:
-    """A contestant's place in the tables: its class, the packages that it imports, and its environment."""
+    """A backend's place in the tables: its class, the packages that it imports, and its environment."""
 
     title: str
     module: str
@@ -60,13 +60,13 @@ class Entry:
     needs: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
 
-    def create(self, bundle: Bundle) -> Contestant:
-        """The contestant. Raises Refused where a package is missing."""
+    def create(self, bundle: Bundle) -> Backend:
+        """The backend. Raises Refused where a package is missing."""
         absent = next((name for name in self.needs if importlib.util.find_spec(name) is None), "")
         if absent:
             raise Refused(f"{absent} is not installed")
-        module = importlib.import_module(f"benchmarks.gpu.contestants.{self.module}")
-        make: Callable[[Bundle], Contestant] = getattr(module, self.kind)
+        module = importlib.import_module(f"benchmarks.gpu.backends.{self.module}")
+        make: Callable[[Bundle], Backend] = getattr(module, self.kind)
         return make(bundle)
 
 
@@ -74,11 +74,11 @@ OURS = "ours"
 # JAX takes most of a GPU's memory otherwise, which the others need.
 _JAX = {"JAX_PLATFORMS": "cuda,cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
-CONTESTANTS: dict[str, Entry] = {
+BACKENDS: dict[str, Entry] = {
     OURS: Entry("shlo_disc", "ours", "Ours", ()),
     "jit": Entry("jax.jit", "xla", "Jit", ("jax",), _JAX),
     "torch_eager": Entry("torch eager", "pytorch", "Eager", ("torch",)),
     "torch_compile": Entry("torch.compile dynamic", "pytorch", "Compiled", ("torch",)),
     "triton": Entry("Triton", "triton_kernels", "Triton", ("torch", "triton")),
 }
-"""Every contestant by name, in the order of the tables."""
+"""Every backend by name, in the order of the tables."""

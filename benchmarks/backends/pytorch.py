@@ -12,12 +12,12 @@ import torch._inductor.metrics
 from torch._dynamo.utils import counters
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmarks.contestants import THREADS, Contestant, Kernels, Refused
+from benchmarks.backends import THREADS, Backend, Kernels, Refused
 from benchmarks.data import load
 from benchmarks.torch_models import find, gradients, module
 
 
-class Eager(Contestant):
+class Eager(Backend):
     """The modules of `benchmarks.torch_models`, op by op."""
 
     def load(self) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contestants import THREADS, Contestant, Kernels
+from benchmarks.backends import THREADS, Backend, Kernels
 from benchmarks.data import leaves, load
 
 
-class OnnxModel(Contestant):
+class OnnxModel(Backend):
     """Inputs are NumPy arrays by name: "in0", "in1" and so on in the order of the leaves."""
 
     def load(self) -> None:

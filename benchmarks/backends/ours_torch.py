@@ -13,8 +13,8 @@ import torch._dynamo.config
 import torch.export
 
 import shlo_disc.torch
-from benchmarks.contestants import Kernels, Refused
-from benchmarks.contestants.pytorch import Eager
+from benchmarks.backends import Kernels, Refused
+from benchmarks.backends.pytorch import Eager
 from benchmarks.data import Folder, leaves, like, load, size
 from benchmarks.torch_models import find
 
@@ -68,7 +68,7 @@ class Exported(OursTorch):
         return self.run.compile_count
 
 
-class Backend(OursTorch):
+class TorchBackend(OursTorch):
     """Dynamo's graphs, and their gradients where they are wanted. Recurrent modules are scans in them."""
 
     freezing = False
@@ -94,7 +94,7 @@ class Backend(OursTorch):
         return shlo_disc.torch.graph_count()
 
 
-class Frozen(Backend):
+class Frozen(TorchBackend):
     """The same, bound to the weights."""
 
     freezing = True

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The contestants that are measured: the interface of one, and all of them by name.
+"""The backends that are measured: the interface of one, and all of them by name.
 
-A contestant lives in a process of its own, which imports only what it needs.
+A backend lives in a process of its own, which imports only what it needs.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any
 from benchmarks.data import Folder
 
 THREADS = 2
-"""Number of threads of every contestant."""
+"""Number of threads of every backend."""
 
 Kernels = dict[str, int]
 """Number of kernels of each kind that a call launches."""
 
 
 class Refused(Exception):
-    """This contestant cannot do this work; the message says why."""
+    """This backend cannot do this work; the message says why."""
 
 
-class Contestant(ABC):
+class Backend(ABC):
     """One way to run a work. Whatever one of the methods raises is recorded as a refusal, with its first line."""
 
     def __init__(self, folder: Folder):
@@ -34,7 +34,7 @@ class Contestant(ABC):
 
     @abstractmethod
     def load(self) -> None:
-        """Reads the weights into arrays of the contestant's own; not timed."""
+        """Reads the weights into arrays of the backend's own; not timed."""
 
     @abstractmethod
     def prepare(self) -> dict[str, float]:
@@ -42,7 +42,7 @@ class Contestant(ABC):
 
     @abstractmethod
     def place(self, index: int) -> Any:
-        """The inputs at a shape as arrays of the contestant's own; not timed."""
+        """The inputs at a shape as arrays of the backend's own; not timed."""
 
     @abstractmethod
     def call(self, inputs: Any) -> Any:
@@ -66,7 +66,7 @@ class Contestant(ABC):
 
 @dataclass(frozen=True)
 class Entry:
-    """A contestant's place in the tables.
+    """A backend's place in the tables.
 
     module, kind: where its class is, and which of the class's kinds it is.
     needs: the packages it imports.
@@ -91,10 +91,10 @@ class Entry:
         """The first package that is not installed, or nothing."""
         return next((name for name in self.needs if not _installed(name)), "")
 
-    def create(self, folder: Folder) -> Contestant:
-        """The contestant for one work."""
-        create: Callable[[Folder], Contestant] = getattr(
-            importlib.import_module(f"benchmarks.contestants.{self.module}"), self.kind
+    def create(self, folder: Folder) -> Backend:
+        """The backend for one work."""
+        create: Callable[[Folder], Backend] = getattr(
+            importlib.import_module(f"benchmarks.backends.{self.module}"), self.kind
         )
         return create(folder)
 
@@ -109,7 +109,7 @@ def _installed(package: str) -> bool:
 ONNX_EXPORT = ("torch", "onnx", "onnxscript")
 IREE = ("iree.compiler", "iree.runtime")
 
-CONTESTANTS: dict[str, Entry] = {
+BACKENDS: dict[str, Entry] = {
     "ours": Entry("shlo_disc", "ours", "Passed", ("shlo_disc",), ours=True),
     "ours_bound": Entry("shlo_disc, bound", "ours", "Bound", ("shlo_disc",), freezes=True, ours=True),
     "ours_static": Entry("shlo_disc, one shape", "ours", "Static", ("shlo_disc",), ours=True, shapes=3),
@@ -120,7 +120,7 @@ CONTESTANTS: dict[str, Entry] = {
     "ours_exported": Entry(
         "shlo_disc, ExportedProgram", "ours_torch", "Exported", ("shlo_disc", "torch"), freezes=True, ours=True
     ),
-    "ours_backend": Entry("shlo_disc, torch.compile", "ours_torch", "Backend", ("shlo_disc", "torch"), ours=True),
+    "ours_backend": Entry("shlo_disc, torch.compile", "ours_torch", "TorchBackend", ("shlo_disc", "torch"), ours=True),
     "ours_backend_frozen": Entry(
         "shlo_disc, torch.compile frozen", "ours_torch", "Frozen", ("shlo_disc", "torch"), freezes=True, ours=True
     ),
@@ -136,4 +136,4 @@ CONTESTANTS: dict[str, Entry] = {
     "iree": Entry("IREE", "iree_programs", "Iree", IREE),
     "iree_torch": Entry("IREE, PyTorch", "iree_programs", "IreeTorch", (*IREE, "torch", "torch_mlir"), freezes=True),
 }
-"""Every contestant by name, in the order of the tables."""
+"""Every backend by name, in the order of the tables."""

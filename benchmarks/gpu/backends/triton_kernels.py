@@ -14,9 +14,9 @@ import torch
 import triton
 import triton.language as tl
 
+from benchmarks.gpu.backends import Refused
+from benchmarks.gpu.backends.pytorch import Eager
 from benchmarks.gpu.bundle import Program
-from benchmarks.gpu.contestants import Refused
-from benchmarks.gpu.contestants.pytorch import Eager
 
 EPSILON = 1e-5
 """The epsilon of `examples.micro`."""

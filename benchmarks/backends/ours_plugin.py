@@ -8,9 +8,9 @@ from typing import Any
 
 import jax
 
-from benchmarks.contestants import Kernels
-from benchmarks.contestants.jax_jit import Jit
-from benchmarks.contestants.ours import Passed
+from benchmarks.backends import Kernels
+from benchmarks.backends.jax_jit import Jit
+from benchmarks.backends.ours import Passed
 from benchmarks.data import Folder, load
 from shlo_disc.runtime.native_module import plugin_programs
 
