@@ -72,6 +72,25 @@ def both_ways(x: jax.Array, w: jax.Array, v: jax.Array) -> Any:
     return gru(x, w), backwards(x * 2, v)
 
 
+def _vectors(x: jax.Array, w: jax.Array, u: jax.Array, bias: jax.Array) -> jax.Array:
+    """A cell for vectors, with its weights on the left as `equinox.nn.GRUCell` has them, over a batch by `vmap`."""
+
+    def cell(h: jax.Array, row: jax.Array) -> Any:
+        a, b = jnp.split(u @ row + bias, 3), jnp.split(w @ h, 3)
+        z = jax.nn.sigmoid(a[0] + b[0])
+        h = z * h + (1 - z) * jnp.tanh(a[1] + jax.nn.sigmoid(a[2] + b[2]) * b[1])
+        return h, h
+
+    return jax.vmap(lambda rows: lax.scan(cell, jnp.zeros(w.shape[1]), rows)[1], in_axes=1, out_axes=1)(x)
+
+
+@pytest.mark.parametrize("d", (1, 5, 36))
+def test_a_batch_of_vectors_with_weights_on_the_left(d: int) -> None:
+    specs = [("t, b, 7", F), (f"{3 * d}, {d}", F), (f"{3 * d}, 7", F), (f"{3 * d}", F)]
+    executable = check_rows(_vectors, specs, 1, ulps=400)
+    assert kinds(executable).count("recurrence") == 1
+
+
 @pytest.mark.parametrize("d", (5, 36))
 def test_two_ways_side_by_side(d: int) -> None:
     """Neither needs the other: one kernel."""

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from shlo_disc.shape_dialect.mlir import ir, rewrite
 from shlo_disc.shape_dialect.utils.regions import main_function
-from shlo_disc.transforms.simplify import data_movement, dot, reduce, unit_axes
+from shlo_disc.transforms.simplify import data_movement, dot, exchanged_products, reduce, unit_axes
 
-PATTERNS = [*data_movement.PATTERNS, *dot.PATTERNS, *reduce.PATTERNS, *unit_axes.PATTERNS]
+PATTERNS = [
+    *data_movement.PATTERNS, *dot.PATTERNS, *exchanged_products.PATTERNS, *reduce.PATTERNS, *unit_axes.PATTERNS,
+]  # fmt: skip
 """Simplifications of movements of data, products and reductions."""
 
 
