@@ -82,7 +82,7 @@ def _operands(op: ir.Operation) -> list[ir.Value]:
 def _transposed(value: ir.Value, built: dict[ir.Value, ir.Value]) -> ir.Value:
     """The value transposed, at the insertion point; `built` has those that are there."""
     if value not in built:
-        op: ir.Operation = value.owner.operation  # type: ignore[union-attr]
+        op: ir.Operation = value.owner.operation
         operands = [] if op.name in (*_BROADCASTS, "stablehlo.transpose") else _operands(op)
         built[value] = _built(value, op, {v: _transposed(v, built) for v in operands})
     return built[value]
