@@ -82,7 +82,7 @@ def _operands(op: ir.Operation) -> list[ir.Value]:
 def _transposed(value: ir.Value, built: dict[ir.Value, ir.Value]) -> ir.Value:
     """The value transposed, at the insertion point; `built` has those that are there."""
     if value not in built:
-        op: ir.Operation = value.owner.operation
+        op: ir.Operation = value.owner.operation  # type: ignore[union-attr]
         operands = [] if op.name in (*_BROADCASTS, "stablehlo.transpose") else _operands(op)
         built[value] = _built(value, op, {v: _transposed(v, built) for v in operands})
     return built[value]
@@ -101,7 +101,10 @@ def _built(value: ir.Value, op: ir.Operation, operands: dict[ir.Value, ir.Value]
         splat = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
         return create("constant", [], type_, {"value": ir.DenseElementsAttr.get_splat(type_, splat)})
     if op.name == "stablehlo.dot_general":
-        return create("dot_general", list(op.operands)[::-1], type_, attributes | {_NUMBERS: _exchanged(op)})
+        numbers = stablehlo.DotDimensionNumbers(attributes[_NUMBERS])
+        sides = [list(numbers.rhs_contracting_dimensions), list(numbers.lhs_contracting_dimensions)]
+        attributes[_NUMBERS] = stablehlo.DotDimensionNumbers.get([], [], *sides)
+        return create("dot_general", list(op.operands)[::-1], type_, attributes)
     if op.name in _SLICES:
         return window(operands[op.operands[0]], (_starts(op) or ())[::-1], dims)
     given = [operands.get(v, v) for v in op.operands]
@@ -127,13 +130,6 @@ def _is_from_outside(value: ir.Value, block: ir.Block) -> bool:
     if op.name == "stablehlo.constant" or op.block != block:
         return True
     return op.name in INDEX_MAPS and all(_is_from_outside(v, block) for v in op.operands)
-
-
-def _exchanged(op: ir.Operation) -> ir.Attribute:
-    numbers = stablehlo.DotDimensionNumbers(op.attributes[_NUMBERS])
-    return stablehlo.DotDimensionNumbers.get(
-        [], [], list(numbers.rhs_contracting_dimensions), list(numbers.lhs_contracting_dimensions)
-    )
 
 
 def _starts(op: ir.Operation) -> Dims | None:
