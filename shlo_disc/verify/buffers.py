@@ -13,7 +13,7 @@ a loop writes is collected once for each block, so that the work is linear in th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.dialect.buffers import BUFFERS, ArenaBuffer, Buffer, ResultBuffer, arenas_of, buffers_of
@@ -21,12 +21,16 @@ from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, eleme
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
+from shlo_disc.shape_dialect.symbolic.facts_witness import value_at
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.verify.buffer_state import BufferSlice, Start, State
 from shlo_disc.verify.overwriting import Kernels, may_write_over
 
 _SAMPLES = 256
 """Sizes at which an inequality is tried that is not proved."""
+
+_ORDERING = 4
+"""Sizes at which offsets are compared to put them in order."""
 
 _RESHAPES = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
 _CHOICES = ("stablehlo.if", "stablehlo.case")
@@ -279,13 +283,13 @@ class _Walk:
 class _Slices:
     """The slices of an arena, from each offset to the next: proofs about n of them, where pairs would need n * n.
 
-    Offsets are put in the order that they have at likely sizes, and each is then proved to be no larger than the next:
-    by itself, or because a buffer lies between them, which has no negative size.
+    Offsets are put in the order that they have at admissible sizes, and each is then proved to be no larger than the
+    next: by itself, or because a buffer lies between them, which has no negative size.
     """
 
     def __init__(self, buffers: dict[Expr, set[Expr]], size: Expr, facts: Facts):
         self.facts = facts
-        starts = sorted(buffers, key=facts.estimate)
+        starts = _in_order(buffers, facts)
         self.next = dict(zip(starts, [*starts[1:], size], strict=False))
         self._known: dict[Expr, bool] = {}
         self.is_sorted = self._proves(starts[0]) if starts else True
@@ -308,6 +312,16 @@ class _Slices:
     def _holds_everywhere(self, expression: Expr) -> bool:
         """Tells whether an unproved expression is 0 or more at sizes of all kinds: one that fails is a fault."""
         return all(value >= 0 for value in self.facts.sampled_values(expression, _SAMPLES))
+
+
+def _in_order(offsets: Collection[Expr], facts: Facts) -> list[Expr]:
+    """Offsets by their values at sizes that all relations admit, and by likely ones where those leave it open."""
+    names = frozenset[str]().union(*(offset.symbols() for offset in offsets))
+    points = list(facts.samples(names, _ORDERING))
+    values = {offset: [value_at(offset, point) for point in points] for offset in offsets}
+    if any(None in found for found in values.values()):
+        return sorted(offsets, key=facts.estimate)
+    return sorted(offsets, key=lambda offset: (values[offset], facts.estimate(offset)))
 
 
 def _without_floors(expression: Expr) -> Expr:

@@ -8,7 +8,7 @@ import pytest
 from tests.fuzz.sizes.run import examine
 
 QUICK = (0, 3)
-SEEDS = (*range(40), 193)
+SEEDS = (*range(40), 44, 193)
 
 
 @pytest.mark.parametrize("seed", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in SEEDS])
