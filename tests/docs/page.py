@@ -155,8 +155,11 @@ class Page:
 
     def _whole_environment(self) -> dict[str, str]:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        own = {"COLUMNS", "LINES"}  # pytest-xdist sets them, and the pages show what a pipe gets
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("SHLO_DISC_") and name not in own}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("SHLO_DISC_") and name not in ("COLUMNS", "LINES")  # which pytest -n sets
+        }
         return {**kept, "JAX_PLATFORMS": "cpu", "PATH": path, **self.environment}
 
 
