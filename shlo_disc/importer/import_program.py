@@ -210,7 +210,7 @@ def _finish(
     for name in sorted({name for spec in signature.arguments for d in spec.dims for name in d.symbols()}, key=_order):
         facts.declare(name, min=signature.least)
     for name in (*hidden.values(), *_bound_names(entry_function(module))):
-        facts.declare(name, min=0, data=True)
+        facts.declare(name, min=0 if name in hidden.values() else None, data=True)  # hidden sizes are counts
     declare(module, signature, facts)
     return ImportedProgram(module, signature)
 

@@ -13,6 +13,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph
 from .reductions import summed
+from .relations import state
 from .shapes import join
 from .sizes import size_of
 from .table import translates
@@ -41,11 +42,14 @@ def places_of(t: Graph, x: ir.Value, count: Expr) -> list[ir.Value]:
     return found[::-1]
 
 
-def bind(t: Graph, value: ir.Value, size: Expr) -> None:
-    """Read a symbol from an integer tensor of one element."""
+def bind(t: Graph, value: ir.Value, size: Expr, may_be_negative: bool = False) -> None:
+    """Read a symbol from an integer tensor of one element. Each call checks that it is not negative, unless it may."""
     t.bound.add(str(size.is_symbol))
     attributes: dict[str, ir.Attribute] = {"symbols": dims_attr((size,))}
     ir.Operation.create("disc.bind", [], [value], attributes)
+    if not may_be_negative:
+        least = t.size(Expr.const(0), torch.int64)
+        state(t, t.compare("GE", t.size(size, torch.int64), least), f"{size} is read from data, and is negative")
 
 
 @translates("nonzero")

@@ -8,7 +8,7 @@ types are exact from the start and nothing is inferred here. A size is an expres
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -231,8 +231,12 @@ class _Walk:
             self._take_arguments(placeholders, arguments)
             relations = list(relations)
             with named(bind_rounded(self.graph, self._expressions(parts, relations), self.stated)):
-                self._state(ranges, relations)
+                known = self.stated | self.graph.bound
+                self._check_ranges(ranges, known)
+                for relation in relations:
+                    assert_holds(self.graph, relation, f"the program was exported for sizes with {shown(relation)}")
                 self._walk(self.module)
+                self._check_ranges(ranges, self.graph.bound - known)
                 results, outputs = self._outputs(next(n for n in nodes if n.op == "output"))
             func.ReturnOp(results)
         type_ = ir.FunctionType.get(types, [v.type for v in results])
@@ -250,13 +254,11 @@ class _Walk:
             numbers = value.shape if isinstance(value, torch.Tensor) else [value]
             yield from (n.node.expr for n in numbers if isinstance(n, torch.SymInt | torch.SymFloat | torch.SymBool))
 
-    def _state(self, ranges: Iterable[Any], relations: Iterable[Any]) -> None:
-        """Emit the checks of sizes that each call makes."""
+    def _check_ranges(self, ranges: Iterable[Any], names: Set[str]) -> None:
+        """Emit the checks of the ranges of these symbols that each call makes."""
         for symbol, limits in ranges:
-            if isinstance(symbol, sympy.Symbol) and str(size_of(symbol)) in self.stated:  # else it is read from data
+            if isinstance(symbol, sympy.Symbol) and str(size_of(symbol)) in names:
                 self._check_range(symbol, limits)
-        for relation in relations:
-            assert_holds(self.graph, relation, f"the program was exported for sizes with {shown(relation)}")
 
     # ---- arguments --------------------------------------------------------------------------------------------------
 
@@ -331,7 +333,8 @@ class _Walk:
     def _check_range(self, symbol: Any, limits: Any) -> None:
         """Each call checks a range that the user gave. PyTorch's own smallest size of 2 is no such range."""
         low, high, name = limits.lower, limits.upper, shown(symbol)
-        if isinstance(low, sympy.Integer) and int(low) > 2:
+        least = 2 if str(size_of(symbol)) in self.stated else 0
+        if isinstance(low, sympy.Integer) and int(low) > least:
             assert_holds(self.graph, sympy.Ge(symbol, low), f"{name} is below its range, which starts at {low}")
         if isinstance(high, sympy.Integer) and int(high) < _LARGEST:
             assert_holds(self.graph, sympy.Le(symbol, high), f"{name} is above its range, which ends at {high}")

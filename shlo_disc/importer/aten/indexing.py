@@ -15,6 +15,7 @@ from shlo_disc.transforms.views import shape_tensor
 
 from .data_sizes import places_of
 from .graph import Graph, axis_of, numbers_of, working
+from .index_ranges import check_in_range
 from .ordering import running
 from .shapes import corner, join, piece, start_of, step_of
 from .sizes import size_of
@@ -27,8 +28,9 @@ _ONE = Expr.const(1)
 
 
 def _counted(t: Graph, index: ir.Value, size: Expr, may_be_negative: bool = True) -> ir.Value:
-    """Indices (i64) from the front, of such as may count from the end."""
+    """Indices (i64) of an axis of some size from the front, of such as may count from the end."""
     value = t.convert(index, torch.int64)
+    check_in_range(t, value, size, may_be_negative)
     if not may_be_negative:
         return value
     dims = dims_of(value)
@@ -108,7 +110,7 @@ def _front_to(t: Graph, x: ir.Value, count: int, position: int) -> ir.Value:
 @translates("embedding")
 def embedding(t: Graph, table: ir.Value, index: ir.Value, *_: Any) -> ir.Value:
     """The rows of a table."""
-    return gather_at(t, table, [0], _places(t, [t.convert(index, torch.int64)], dims_of(index)))
+    return gather_at(t, table, [0], _places(t, [_counted(t, index, dims_of(table)[0], False)], dims_of(index)))
 
 
 @translates("gather")
@@ -116,14 +118,14 @@ def gather(t: Graph, x: ir.Value, axis: int, index: ir.Value, *_: Any) -> ir.Val
     """The elements at indices along one axis, each at its position along the others."""
     if not dims_of(x):
         return t.reshape(x, t.dims)
-    places = _along(t, axis, index, len(dims_of(x)))
+    places = _along(t, axis, index, dims_of(x))
     return gather_at(t, x, list(range(len(dims_of(x)))), places)
 
 
-def _along(t: Graph, axis: int, index: ir.Value, rank: int) -> ir.Value:
-    """Places of all axes: the index along one of them, and the element's own place along the others."""
-    dims, number = dims_of(index), axis_of(axis, rank)
-    own = t.convert(index, torch.int64)
+def _along(t: Graph, axis: int, index: ir.Value, shape: Dims) -> ir.Value:
+    """Places in a tensor: the index along one axis, and the element's own place along the others."""
+    dims, rank, number = dims_of(index), len(shape), axis_of(axis, len(shape))
+    own = _counted(t, index, shape[number], False)
     return _places(t, [own if a == number else t.iota(dims, a, torch.int64) for a in range(rank)], dims)
 
 
@@ -257,8 +259,7 @@ def written(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: Any, name
     if not dims_of(x):
         whole = [t.reshape(v, (_ONE,)) for v in (x, index, updates)]
         return t.reshape(written(t, whole[0], 0, whole[1], whole[2], name), ())
-    rank = len(dims_of(x))
-    return _summed(t, x, list(range(rank)), _along(t, axis, index, rank), updates, name)
+    return _summed(t, x, list(range(len(dims_of(x)))), _along(t, axis, index, dims_of(x)), updates, name)
 
 
 @translates("scatter.src", "scatter.value")

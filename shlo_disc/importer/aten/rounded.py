@@ -12,6 +12,7 @@ from typing import Any
 import sympy
 import torch
 from torch.utils._sympy import functions
+from torch.utils._sympy.value_ranges import bound_sympy
 
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -55,4 +56,4 @@ def _bind(t: Graph, e: Any, symbol: Expr) -> None:
         value = t.pointwise("ceil", value)
     elif isinstance(e, functions.FloorToInt):
         value = t.pointwise("floor", value)
-    bind(t, t.convert(value, torch.int64), symbol)
+    bind(t, t.convert(value, torch.int64), symbol, may_be_negative=not bound_sympy(e).lower >= 0)

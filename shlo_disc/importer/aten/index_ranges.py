@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Indices that are computed from sizes alone, such as those of an arange, and the checks that they are in range.
+
+PyTorch raises an IndexError for an index out of range. Where the indices follow from sizes, being in range is a
+relation of these sizes, which each call checks; where they are data, ops read the nearest element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+
+from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr
+from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+from .graph import Graph
+from .relations import state
+
+Range = tuple[Expr, Expr]
+"""The least and the greatest element of a tensor of integers, both among its elements unless it is empty."""
+
+
+def check_in_range(t: Graph, index: ir.Value, size: Expr, may_be_negative: bool) -> None:
+    """Check at each call that indices of an axis of some size are in range, where they are computed from sizes.
+
+    Inside loops and branches, which a call may not reach, nothing is checked.
+    """
+    found = _range_of(index) if ir.InsertionPoint.current.block.owner.operation.name == "func.func" else None
+    if found is None:
+        return
+    low, high = found
+    _check(t, high, "LT", size, f"indices up to {high} are out of range for an axis of {size}")
+    least = -size if may_be_negative else Expr.const(0)
+    if low.constant is None or low.constant < 0:
+        _check(t, low, "GE", least, f"indices from {low} are out of range for an axis of {size}")
+
+
+def _check(t: Graph, left: Expr, direction: str, right: Expr, message: str) -> None:
+    state(t, t.compare(direction, t.size(left, torch.int64), t.size(right, torch.int64)), message)
+
+
+def _range_of(value: ir.Value) -> Range | None:
+    """The range of a tensor whose elements are computed from sizes; None for any other."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return None
+    rule = _RULES.get(owner.name)
+    return None if rule is None else rule(owner)
+
+
+def _iota(op: ir.Operation) -> Range:
+    axis = ir.IntegerAttr(op.attributes["iota_dimension"]).value
+    return Expr.const(0), dims_of(op.results[0])[axis] - 1
+
+
+def _same(op: ir.Operation) -> Range | None:
+    return _range_of(op.operands[0])
+
+
+def _converted(op: ir.Operation) -> Range | None:
+    """What a conversion to integers that hold all sizes leaves as it is."""
+    elements = [ir.RankedTensorType(v.type).element_type for v in (op.operands[0], op.results[0])]
+    is_kept = all(isinstance(e, ir.IntegerType) and e.width >= _WIDTH_OF_SIZES for e in elements)
+    return _range_of(op.operands[0]) if is_kept else None
+
+
+_WIDTH_OF_SIZES = 32
+
+
+def _constant(op: ir.Operation) -> Range | None:
+    value = op.attributes["value"]
+    if not isinstance(value, ir.DenseIntElementsAttr) or not value.is_splat:
+        return None
+    number = Expr.const(int(value.get_splat_value().value))
+    return number, number
+
+
+def _shape(op: ir.Operation) -> Range | None:
+    dims = dims_of_attr(op.attributes["dims"])
+    return (dims[0], dims[0]) if len(dims) == 1 else None
+
+
+def _sum(op: ir.Operation) -> Range | None:
+    left, right = map(_range_of, op.operands)
+    if left is None or right is None or not _one_varies(left, right):
+        return None
+    return left[0] + right[0], left[1] + right[1]
+
+
+def _difference(op: ir.Operation) -> Range | None:
+    left, right = map(_range_of, op.operands)
+    if left is None or right is None or not _one_varies(left, right):
+        return None
+    return left[0] - right[1], left[1] - right[0]
+
+
+def _one_varies(left: Range, right: Range) -> bool:
+    """Tells whether one of two is one number, so that the ends of a sum are among its elements."""
+    return left[0] == left[1] or right[0] == right[1]
+
+
+def _product(op: ir.Operation) -> Range | None:
+    ranges = [_range_of(v) for v in op.operands]
+    for one, other in (ranges, ranges[::-1]):
+        if one is None or other is None or one[0] != one[1] or one[0].constant is None:
+            continue
+        ends = other[0] * one[0], other[1] * one[0]
+        return ends if one[0].constant >= 0 else ends[::-1]
+    return None
+
+
+_RULES: Mapping[str, Callable[[ir.Operation], Range | None]] = {
+    "disc.shape": _shape,
+    "stablehlo.add": _sum,
+    "stablehlo.broadcast_in_dim": _same,
+    "stablehlo.constant": _constant,
+    "stablehlo.convert": _converted,
+    "stablehlo.dynamic_broadcast_in_dim": _same,
+    "stablehlo.dynamic_iota": _iota,
+    "stablehlo.dynamic_reshape": _same,
+    "stablehlo.iota": _iota,
+    "stablehlo.multiply": _product,
+    "stablehlo.reshape": _same,
+    "stablehlo.reverse": _same,
+    "stablehlo.subtract": _difference,
+    "stablehlo.transpose": _same,
+}

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls raise where PyTorch raises: at sizes from data outside of their checks, at indices that follow from sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import shlo_disc  # noqa: E402
+from tests.pytorch.judge import close  # noqa: E402
+
+DYNAMIC = torch.export.Dim.DYNAMIC
+
+
+class Function(torch.nn.Module):
+    """A function of tensors and integers as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *values: Any) -> Any:
+        return self.function(*values)
+
+
+def exported(function: Callable[..., Any], values: tuple[Any, ...], shapes: tuple[Any, ...]) -> Any:
+    return shlo_disc.compile(torch.export.export(Function(function), values, dynamic_shapes=(shapes,)))
+
+
+def traced(function: Callable[..., Any], *_: Any) -> Any:
+    torch._dynamo.reset()
+    return torch.compile(function, backend="shlo_disc", dynamic=True, fullgraph=True)
+
+
+def agrees(run: Callable[..., Any], function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> tuple[int, int]:
+    """The numbers of calls that gave PyTorch's result and that raised as PyTorch does. Raises AssertionError."""
+    right = raised = 0
+    for values in calls:
+        shown = [tuple(v.shape) if isinstance(v, torch.Tensor) and v.dim() else v for v in values]
+        try:
+            wanted = function(*values)
+        except (AssertionError, IndexError, RuntimeError):
+            with pytest.raises((shlo_disc.ShapeError, RuntimeError)):
+                print(shown, run(*values))
+            raised += 1
+        else:
+            close(run(*values), wanted, str(shown))
+            right += 1
+    return right, raised
+
+
+def not_negative(x: Any, count: Any) -> Any:
+    n = count.item()
+    torch._check(n >= 0)
+    torch._check(n <= x.shape[0])
+    return x[:n].sum() + n
+
+
+def positive(x: Any, count: Any) -> Any:
+    n = count.item()
+    torch._check(n > 0)
+    torch._check(n <= x.shape[0])
+    return x[:n].sum() + n
+
+
+def three_or_more(x: Any, count: Any) -> Any:
+    n = count.item()
+    torch._check(n >= 3)
+    torch._check(n <= x.shape[0])
+    return x[:n].sum() + n
+
+
+def above(x: Any, count: Any) -> Any:
+    n = count.item()
+    torch._check(n > -1)
+    torch._check(n < x.shape[0])
+    return x[:n] * 2
+
+
+def narrowed(x: Any, count: Any) -> Any:
+    n = count.item()
+    torch._check_is_size(n)
+    torch._check(n <= x.shape[0])
+    return x.narrow(0, 0, n).sum()
+
+
+def listed(x: Any, count: Any) -> Any:
+    n = count.reshape(1).tolist()[0]
+    torch._check(n >= 0)
+    torch._check(n <= x.shape[0])
+    return x[:n].sum()
+
+
+def less(x: Any, count: Any) -> Any:
+    n = count.item() - 3
+    torch._check(n >= 0)
+    torch._check(n <= x.shape[0])
+    return x[:n].sum()
+
+
+def even(x: Any, count: Any) -> Any:
+    n = count.item()
+    torch._check(n >= 0)
+    torch._check(n % 2 == 0)
+    torch._check(n <= x.shape[0])
+    return x[:n].sum()
+
+
+def constrained(x: Any, count: Any) -> Any:
+    n = count.item()
+    torch.sym_constrain_range(n, min=1, max=6)
+    return torch.ones(n) + x.sum()
+
+
+CHECKED = [not_negative, positive, three_or_more, above, narrowed, listed, less, even, constrained]
+
+
+@pytest.mark.parametrize("make", [exported, traced])
+@pytest.mark.parametrize("function", CHECKED)
+def test_an_integer_from_data_outside_of_its_checks(function: Callable[..., Any], make: Callable[..., Any]) -> None:
+    x = torch.arange(8.0)
+    counts = (4, 0, 1, 2, 3, 6, 7, 8, 9, 12, -1, -2, -(2**31))
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        run = make(function, (x, torch.tensor(4)), (None, None))
+        right, raised = agrees(run, function, [(x, torch.tensor(n)) for n in counts])
+    assert right >= 3
+    assert raised >= 3
+
+
+def test_an_argument_outside_of_its_range() -> None:
+    def function(x: Any, n: int) -> Any:
+        return x[:n].sum() + n
+
+    x = torch.arange(8.0)
+    program = torch.export.export(Function(function), (x, 4), dynamic_shapes=((None, DYNAMIC),))
+    run = shlo_disc.compile(program)
+    calls = [(x, n) for n in (4, 3, 8, 2, 9, -1, -8)]
+    right, raised = agrees(run, program.module(), calls)
+    assert (right, raised) == (4, 3)
+
+
+ROUNDED = [
+    lambda x: x[int(0.5 * x.shape[0]) :].sum(),
+    lambda x: x[int(0.5 * x.shape[0]) - 5 :].sum(),
+    lambda x: x[int(-0.5 * x.shape[0]) :].sum(),
+    lambda x: x[: int(-0.3 * x.shape[0]) + 2].sum(),
+    lambda x: x[int(0.7 * x.shape[0]) :].sum(),
+    lambda x: x[int(-0.7 * x.shape[0]) :].sum(),
+]
+
+
+@pytest.mark.parametrize("function", ROUNDED)
+def test_rounded_sizes_of_either_sign(function: Callable[..., Any]) -> None:
+    agrees(traced(function), function, [(torch.arange(float(n)),) for n in (13, 3, 8, 10, 12, 11, 4, 50, 51)])
+
+
+def rows_of(x: Any, y: Any) -> Any:
+    return y[torch.arange(x.shape[0])] + x[:, None]
+
+
+def behind(x: Any, y: Any) -> Any:
+    return y[torch.arange(x.shape[0]) + 2] + x[:, None]
+
+
+def every_second(x: Any, y: Any) -> Any:
+    return y[torch.arange(0, 2 * x.shape[0], 2)] + x[:, None]
+
+
+def from_the_end(x: Any, y: Any) -> Any:
+    return y[torch.arange(x.shape[0]) - 4] + x[:, None]
+
+
+def both(x: Any, y: Any) -> Any:
+    return y[torch.arange(x.shape[0])[:, None], torch.arange(3)[None]] + x[:, None]
+
+
+def selected(x: Any, y: Any) -> Any:
+    return y.index_select(0, torch.arange(x.shape[0]).flip(0)) + x[:, None]
+
+
+def looked_up(x: Any, y: Any) -> Any:
+    return torch.nn.functional.embedding(torch.arange(x.shape[0]), y) + x[:, None]
+
+
+def gathered(x: Any, y: Any) -> Any:
+    return y.gather(0, torch.arange(x.shape[0])[:, None].expand(-1, 3)) + x[:, None]
+
+
+def assigned(x: Any, y: Any) -> Any:
+    return y.index_put((torch.arange(x.shape[0]),), x[:, None].expand(-1, 3))
+
+
+def scattered(x: Any, y: Any) -> Any:
+    return y.scatter_add(0, torch.arange(x.shape[0])[:, None].expand(-1, 3), x[:, None].expand(-1, 3))
+
+
+INDEXED = [rows_of, behind, every_second, from_the_end, both, selected, looked_up, gathered, assigned, scattered]
+
+
+@pytest.mark.parametrize("function", INDEXED)
+def test_indices_that_follow_from_sizes(function: Callable[..., Any]) -> None:
+    axes = {0: DYNAMIC}
+    run = exported(function, (torch.randn(5), torch.randn(13, 3)), (axes, axes))
+    calls = [(torch.randn(n), torch.randn(m, 3)) for n in (2, 4, 5, 7, 16) for m in (2, 3, 4, 5, 6, 7, 8, 14, 16, 33)]
+    right, raised = agrees(run, function, calls)
+    assert right >= 5
+    assert raised >= 5
