@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import html
+import re
 import threading
 import types
 from collections.abc import Callable, Hashable, Sequence
@@ -15,7 +16,7 @@ import jax
 import numpy as np
 from jax.export import is_symbolic_dim
 
-from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError
+from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
 from shlo_disc.runtime.described import count_text
 
 if TYPE_CHECKING:
@@ -86,6 +87,21 @@ class _OfArrays:
         return self._results.filled(leaves)
 
 
+def _of_the_call(message: str, call: Call) -> str:
+    """A message about the list of arrays, with the places in the call that its arrays have."""
+    leaves = jax.tree_util.tree_leaves_with_path(call)
+    paths = [path for path, leaf in leaves if _is_array(leaf)]
+
+    def name(found: re.Match[str]) -> str:
+        path = paths[int(found[1])]
+        return ("args" if path[0].idx == 0 else "kwargs") + jax.tree_util.keystr(path[1:])
+
+    return _ARRAY.sub(name, message)
+
+
+_ARRAY = re.compile(r"args\[0\]\[(\d+)\]")
+
+
 def _size_as_array(leaf: Any) -> Any:
     return jax.numpy.asarray(leaf) if is_symbolic_dim(leaf) else leaf
 
@@ -131,7 +147,13 @@ class FilteredJit:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """As `Jitted`; each combination of what is no array in the arguments is a program of its own."""
         (function, jitted), arrays = self._program((args, kwargs))
-        return function.result(jitted(arrays))
+        try:
+            return function.result(jitted(arrays))
+        except (ArgumentTypeError, RecompileError, ShapeError) as error:
+            message = _of_the_call(error.message, (args, kwargs))
+            if message == error.message:
+                raise
+            raise type(error)(message) from error
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """As `Jitted.trace`, of a function of the list of arrays."""

@@ -46,7 +46,7 @@ def difference(call: Any, weak: WeakTypes) -> str:
     return ""
 
 
-MORE_PROGRAMS = "with compile_once=False, shlo_disc.jit compiles one program more for such a call"
+MORE_PROGRAMS = "pass what it was compiled for; where both are meant, compile_once=False compiles one program more"
 
 
 def remedy(call: Any, rows: Sequence[Mapping[str, Any]]) -> str:

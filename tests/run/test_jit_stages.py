@@ -117,6 +117,20 @@ def test_compile_once_holds_for_each_program() -> None:
         function(layer(), jnp.ones((3, 4)))
 
 
+def test_errors_of_a_filtered_function_name_places_in_the_call() -> None:
+    function = shlo_disc.jit(lambda m, x, *, y: m["f"](x @ m["w"]) + y, dynamic=(None, "b, ..."), filter=True)
+    model, y = {"f": jnp.sin, "w": jnp.ones((4, 2))}, jnp.ones(2)
+    function(model, jnp.ones((3, 4)), y=y)
+    for call, bias, place in (
+        ((model, jnp.ones((3, 5))), y, r"args\[1\]\.shape\[1\]"),
+        ((model, jnp.ones((3, 4), jnp.int32)), y, r"args\[1\]: expected float32"),
+        ((model | {"w": jnp.ones((4, 3))}, jnp.ones((3, 4))), y, r"args\[0\]\['w'\]\.shape\[1\]"),
+        ((model, jnp.ones((3, 4))), jnp.ones(3), r"kwargs\['y'\]\.shape\[0\]"),
+    ):
+        with pytest.raises(RecompileError, match=place):
+            function(*call, y=bias)
+
+
 @pytest.mark.slow
 def test_a_filtered_function_in_steps_and_in_jax() -> None:
     function = shlo_disc.jit(lambda m, x: m(x), dynamic=(None, "b, ..."), filter=True)

@@ -75,7 +75,7 @@ class SecondSizeInTree(Case):
 
 class SecondDtype(Case):
     error = RecompileError
-    remedy = r"Dtype mismatch for args\[0\].*with (compile_once)=(False), shlo_disc\.jit compiles one program more"
+    remedy = r"Dtype mismatch for args\[0\].*where both are meant, (compile_once)=(False) compiles one"
 
     def provoke(self) -> Any:
         return self.called(shlo_disc.jit(add_one))
