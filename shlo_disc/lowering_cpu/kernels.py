@@ -7,7 +7,7 @@ of which the same facts hold, uses the kernel that exists. Each call says in `di
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import cast
@@ -127,6 +127,8 @@ class _Kernels:
         self.target = KernelModule(module)
         self.calling = cast(MathLibrary, OutlinedFunctions(self.target, vector_math.FUNCTIONS))
         self.kernels = KernelCache(facts, self.build)
+        self.chosen: dict[Hashable, ir.Attribute] = {}
+        """Attributes that name kernels, by the fusion, its buffers and what else is chosen for a call."""
 
     @cached_property
     def functions(self) -> dict[str, func.FuncOp]:
@@ -189,7 +191,16 @@ class _Kernels:
         clears: tuple[int, ...] = (),
     ) -> None:
         """Write on a call that it is the kernel of a fusion; the runtime tells it the sizes `given`."""
-        kernel, meaning = self.kernels.kernel_for(fusion, outputs or OutputBuffers())
+        buffers = outputs or OutputBuffers()
+        key = fusion.name.value, buffers, tuple(given), clears
+        if key not in self.chosen:
+            self.chosen[key] = self._chosen_kernel(fusion, buffers, given, clears)
+        call.attributes[KERNEL] = self.chosen[key]
+
+    def _chosen_kernel(
+        self, fusion: func.FuncOp, outputs: OutputBuffers, given: Sequence[Expr], clears: tuple[int, ...]
+    ) -> ir.Attribute:
+        kernel, meaning = self.kernels.kernel_for(fusion, outputs)
 
         def here(e: Expr) -> Expr:
             return e.substitute(meaning) if meaning else e
@@ -198,7 +209,7 @@ class _Kernels:
         places = tuple(i for i, s in enumerate(kernel.sizes) if s in given)
         use = KernelUse(FunctionName(kernel.name), sizes, here(kernel.total), self._grain(kernel, meaning), places)
         guards = tuple(dict.fromkeys(guard.substitute(meaning) for guard in kernel.guards))
-        call.attributes[KERNEL] = kernel_attribute(ChosenKernel(use, guards, clears))
+        return kernel_attribute(ChosenKernel(use, guards, clears))
 
     def _grain(self, kernel: Kernel, meaning: Mapping[str, Expr]) -> Expr:
         """The fewest work items of a kernel that are worth handing to a thread."""

@@ -60,7 +60,7 @@ def _same(op: ir.Operation) -> Range | None:
 
 
 def _converted(op: ir.Operation) -> Range | None:
-    """What a conversion to integers that hold all sizes leaves as it is."""
+    """The operand's, where both types hold all sizes."""
     elements = [ir.RankedTensorType(v.type).element_type for v in (op.operands[0], op.results[0])]
     is_kept = all(isinstance(e, ir.IntegerType) and e.width >= _WIDTH_OF_SIZES for e in elements)
     return _range_of(op.operands[0]) if is_kept else None

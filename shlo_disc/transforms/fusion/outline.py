@@ -36,6 +36,7 @@ from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.fusion.convolution_product import match_convolution
 from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.fusion.matrix_product import match_product
+from shlo_disc.transforms.fusion.shared_functions import SharedFunctions
 from shlo_disc.transforms.views import root, view
 
 _UPDATES = frozenset({"stablehlo.scatter", "stablehlo.dynamic_update_slice"})
@@ -66,6 +67,7 @@ class Outliner:
         self.outer = outer
         self.anchor = anchor
         self.names: Iterator[int] = itertools.count() if outer is None else outer.names
+        self.functions: SharedFunctions = SharedFunctions(module) if outer is None else outer.functions
         self.graph = graph
         self.decisions = decisions
         self.old = list(block.operations)
@@ -87,6 +89,8 @@ class Outliner:
             if not is_buffer and position not in kept:
                 op.operation.erase()
         self._erase_unread_views()
+        if self.outer is None:
+            self.functions.erase_left()
 
     def _erase_unread_views(self) -> None:
         """Kernels read what lies behind a view where that has the sizes they want."""
@@ -128,11 +132,11 @@ class Outliner:
         return not (of_view & self.graph.binds.keys()) <= of_source
 
     def _copy(self, value: ir.Value) -> ir.Value:
-        function, call = self._fusion("loop", [value], [value.type])
+        function = self._function("loop", [value], [value.type])
         with ir.InsertionPoint(function.entry_block):
             func.ReturnOp([function.entry_block.arguments[0]])
         set_fusion(function, Loop())
-        return call.results[0]
+        return func.CallOp(self.functions.add(function), [value]).results[0]
 
     def materialize(self, value: ir.Value) -> ir.Value:
         """The value at the top level: a fusion's result, an argument, a constant, or a view of one."""
@@ -243,25 +247,24 @@ class Outliner:
         with location:
             operands = [view(self.materialize(value), dims) for value, dims in inputs]
             types = [tensor_type(body.output_dims(v), element_type_of(v)) for v in outputs]
-            function, call = self._fusion(kind, operands, types)
+            function = self._function(kind, operands, types)
             block = function.entry_block
             with ir.InsertionPoint(block):
                 func.ReturnOp(body.build(dict(zip(inputs, block.arguments, strict=True)), outputs))
             set_fusion(function, _described(KINDS[kind], function, collapsed, columns))
+            call = func.CallOp(self.functions.add(function), operands)
             for old, new in zip(outputs, call.results, strict=True):
                 if old not in self.materialized:
                     self.materialized[old] = view(new, dims_of(old))
 
-    def _fusion(
-        self, kind: str, operands: Sequence[ir.Value], types: Sequence[ir.Type]
-    ) -> tuple[func.FuncOp, func.CallOp]:
-        """An empty private function and its call at the insertion point."""
+    def _function(self, kind: str, operands: Sequence[ir.Value], types: Sequence[ir.Type]) -> func.FuncOp:
+        """An empty private function."""
         name = f"{kind}_{next(self.names)}"
         with ir.InsertionPoint(self.module.body):
             type_ = ir.FunctionType.get([v.type for v in operands], list(types))
             function = func.FuncOp(name, type_, visibility="private")
         function.add_entry_block()
-        return function, func.CallOp(function, list(operands))
+        return function
 
 
 def _described(kind: type[Fusion], function: func.FuncOp, collapsed: bool, columns: int) -> Fusion:

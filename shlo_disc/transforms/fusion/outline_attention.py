@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
-from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of, set_fusion
+from shlo_disc.shape_dialect.dialect.fusion import fusion_of, row_kernel_of, set_fusion
 from shlo_disc.shape_dialect.dialect.problems import Causal
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import func, ir
@@ -23,7 +23,6 @@ from shlo_disc.transforms.fusion.attention import (
     ATTENTION,
     Attention,
     AttentionSite,
-    Functions,
     callee,
     find_attention,
     is_online,
@@ -36,6 +35,7 @@ from shlo_disc.transforms.fusion.causal import Scores, causal_columns, hidden_co
 from shlo_disc.transforms.fusion.online_softmax import Scores as RowScores
 from shlo_disc.transforms.fusion.online_softmax import online_softmax
 from shlo_disc.transforms.fusion.rematerialize import generator_of, with_rematerialized
+from shlo_disc.transforms.fusion.shared_functions import SharedFunctions
 from shlo_disc.transforms.fusion.slices import RowSlice
 from shlo_disc.transforms.views import broadcast, root, view
 
@@ -48,16 +48,18 @@ ROUNDED = frozenset({"bf16"})
 
 def outline_attentions(module: ir.Module, decisions: Decisions) -> None:
     """Replace the calls of every attention of a fused module by one, in place."""
-    functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
+    functions = SharedFunctions(module)
     names = (f"attention_{number}" for number in itertools.count())
     for block in all_blocks(entry_block(module)):
         for op in list(block.operations):
-            found = find_attention(op.operation, functions) if op.operation.name == "func.call" else None
+            found = find_attention(op.operation, functions.by_name) if op.operation.name == "func.call" else None
             if found is not None and decisions.take(ATTENTION.name, op):
-                functions |= _outline(module, found, functions, next(names))
+                _outline(module, found, functions, next(names))
+    functions.erase_left()
 
 
-def _outline(module: ir.Module, found: Attention, functions: Functions, name: str) -> dict[str, func.FuncOp]:
+def _outline(module: ir.Module, found: Attention, shared: SharedFunctions, name: str) -> None:
+    functions = shared.by_name
     inside = {found.scores.results[0], found.rows.results[0]}
     calls = (found.scores, found.rows, found.context)
     rounding = _rounding(found)
@@ -78,8 +80,12 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
             )
             function = func.FuncOp(name, type_, visibility="private")
         causal = _causal(Scores(rows, argument, dims_of(found.scores.results[0]), found.is_matrix))
-        if causal is not None and not is_online():
-            set_fusion(rows, replace(row_kernel_of(rows), bounded=True))
+        what = replace(row_kernel_of(rows), bounded=True) if causal is not None and not is_online() else fusion_of(rows)
+        if rows.name.value in functions:
+            rows = shared.described(rows, what)
+        else:
+            set_fusion(rows, what)
+            rows = shared.add(rows)
         block = function.add_entry_block()
         values = dict(zip(inputs, block.arguments, strict=True))
         parts = (functions[callee(found.scores)], rows, functions[callee(found.context)])
@@ -95,8 +101,9 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
                 values[result] = func.CallOp(functions[callee(rounding)], sums).results[0]
             func.ReturnOp([values[result], *(_zeros(*room) for room in scratch)])
         inner = values[found.context.results[0]].owner.operation
-        place = AttentionSite(inner, found.second, found.weights, argument, {**functions, rows.name.value: rows})
+        place = AttentionSite(inner, found.second, found.weights, argument, functions)
         set_fusion(function, described(place, rounding is not None, causal))
+        function = shared.add(function)
         with ir.InsertionPoint(last):
             new = func.CallOp(function, inputs)
     generators = [g for v in found.rows.operands if (g := generator_of(v, functions)) is not None]
@@ -105,7 +112,6 @@ def _outline(module: ir.Module, found: Attention, functions: Functions, name: st
         _erase(call)
     for call in dict.fromkeys([*generators, *slices.values()]):
         _erase_unused(call)
-    return {part.name.value: part for part in (function, rows)}
 
 
 def _causal(scores: Scores) -> Causal | None:

@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of
+from shlo_disc.shape_dialect.dialect.fusion import accumulators_of, columns_of, fusion_of
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import func, ir
@@ -121,18 +121,28 @@ def writes_rows(found: Following) -> bool:
 
 @dataclass
 class Member:
-    """A product's call, and that of its epilogue."""
+    """A product's call, and that of its epilogue, which is going to run the fusion `epilogue`."""
 
     call: ir.OpView
     product: MatrixProduct
     follower: ir.OpView | None = None
-    needs_room: bool = False
-    """True if no result can hold the accumulators."""
+    epilogue: func.FuncOp | None = None
+
+    @property
+    def needs_room(self) -> bool:
+        """True if no result can hold the accumulators."""
+        return self.epilogue is not None and accumulators_of(self.epilogue) == -1
 
     @property
     def last(self) -> ir.OpView:
         """The call whose results are the member's."""
         return self.call if self.follower is None else self.follower
+
+    def calls(self, product: func.FuncOp) -> Iterator[tuple[ir.OpView, func.FuncOp]]:
+        """The member's calls, and the fusions that they run. product: that of the first."""
+        yield self.call, product
+        if self.follower is not None and self.epilogue is not None:
+            yield self.follower, self.epilogue
 
     @property
     def left(self) -> ir.Value:

@@ -13,17 +13,17 @@ type, they are one more result of the fusion.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from shlo_disc.shape_dialect.dialect.fusion import (
     Convolution,
     Dot,
     Epilogue,
+    Fusion,
     Gemm,
     Loop,
     RowReduce,
-    accumulators_of,
     fusion_of,
     product_of,
     row_kernel_of,
@@ -49,35 +49,37 @@ from shlo_disc.transforms.fusion.product_patterns import (
     OpenGroups,
     writes_rows,
 )
+from shlo_disc.transforms.fusion.shared_functions import SharedFunctions, callee_of, redirect
 from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.views import readers_of, root, view
 
 
 def fuse_products(module: ir.Module, decisions: Decisions) -> None:
     """Fuse products of a fused module with what follows them, in place, as often as `decisions` allow."""
-    functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
+    functions = SharedFunctions(module)
     blocks = list(all_blocks(entry_block(module)))
     _choose_convolutions(functions, [op for block in blocks for op in block.operations])
     for block in blocks:
         _Block(module, block, functions, decisions).run()
+    functions.erase_left()
 
 
-def _choose_convolutions(functions: Mapping[str, func.FuncOp], ops: Iterable[ir.OpView]) -> None:
+def _choose_convolutions(functions: SharedFunctions, ops: Iterable[ir.OpView]) -> None:
     """Leave the GEMM only to convolutions that are best computed as one; the others have a kernel."""
-    for call in ops:
-        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value if isinstance(call, func.CallOp) else ""
-        what = fusion_of(functions[name]) if name else None
+    for call in (op for op in ops if isinstance(op, func.CallOp)):
+        function = functions.by_name[callee_of(call)]
+        what = fusion_of(function)
         if not isinstance(what, Convolution) or what.product is None:
             continue
-        op = next(iter(functions[name].entry_block.operations))
+        op = next(iter(function.entry_block.operations))
         if is_canonical(op) and not is_product(op, is_fixed(root(call.operands[1]))):
-            set_fusion(functions[name], replace(what, product=None))
+            redirect(call, functions.described(function, replace(what, product=None)))
 
 
 class _Block:
     """One block of calls."""
 
-    def __init__(self, module: ir.Module, block: ir.Block, functions: Mapping[str, func.FuncOp], decisions: Decisions):
+    def __init__(self, module: ir.Module, block: ir.Block, functions: SharedFunctions, decisions: Decisions):
         self.module = module
         self.block = block
         self.functions = functions
@@ -91,8 +93,7 @@ class _Block:
         for op in self.block.operations:
             found = self._product(op)
             if found is not None:
-                follower = self._follower(op, found)
-                members.append(Member(op, found, follower, self._needs_room(follower)))
+                members.append(Member(op, found, *self._follower(op, found)))
         for group in self._groups(members):
             if len(group) > 1 or group[0].follower is not None:
                 self._write(group)
@@ -107,28 +108,28 @@ class _Block:
     def _callee(self, op: ir.OpView) -> func.FuncOp | None:
         if op.operation.name != "func.call":
             return None
-        return self.functions.get(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+        return self.functions.by_name[callee_of(op)]
 
     # ---- epilogues --------------------------------------------------------------------------------------------------
 
-    def _follower(self, call: ir.OpView, product: MatrixProduct) -> ir.OpView | None:
-        """The call that can be the epilogue of a product. The fusion that it runs notes what it is from now on."""
+    def _follower(self, call: ir.OpView, product: MatrixProduct) -> tuple[ir.OpView, func.FuncOp] | tuple[None, None]:
+        """The call that can be the epilogue of a product, and the fusion that it runs then."""
         found = FOLLOWER.match(self._following, (call.operation, product))
         if found is None:
-            return None
+            return None, None
         if EPILOGUES.match(_loop, found) is not None:
             if not self.decisions.take("epilogue", call):
-                return None
+                return None, None
             held = found.accumulators if policy().has_library_products else None
-            set_fusion(found.fusion, Epilogue(True, found.argument, product.n.size, held))
+            what: Fusion = Epilogue(True, found.argument, product.n.size, held)
         elif not policy().has_library_products and ROW_EPILOGUES.match(_row_kernel, found) is not None:
             if not self.decisions.take("row-epilogue", call):
-                return None
-            set_fusion(found.fusion, replace(row_kernel_of(found.fusion), accumulators=found.accumulators))
+                return None, None
+            what = replace(row_kernel_of(found.fusion), accumulators=found.accumulators)
         else:
-            return None
+            return None, None
         self.taken.add(found.user)
-        return found.user.opview
+        return found.user.opview, self.functions.described(found.fusion, what)
 
     def _following(self, subject: tuple[ir.Operation, MatrixProduct]) -> Following | None:
         """The first reader of a product, if it is a fusion that nothing else has been joined with."""
@@ -141,10 +142,6 @@ class _Block:
         if fusion is None or user in self.taken or not isinstance(fusion_of(fusion), Loop | RowReduce):
             return None
         return Following(call, product, readers, user, argument, fusion)
-
-    def _needs_room(self, follower: ir.OpView | None) -> bool:
-        fusion = None if follower is None else self._callee(follower)
-        return fusion is not None and accumulators_of(fusion) == -1
 
     # ---- one left-hand side -----------------------------------------------------------------------------------------
 
@@ -167,24 +164,11 @@ class _Block:
 
     def _write(self, group: Sequence[Member]) -> None:
         """One fusion and its call, where the first member ends."""
-        values = [v for member in group for v in member.outer_operands()]
-        inputs = list(dict.fromkeys(map(root, values)))
+        inputs = list(dict.fromkeys(root(v) for member in group for v in member.outer_operands()))
         outputs = [result for member in group for result in member.last.results]
-        sums = [member.call.results[0] for member in group if member.needs_room]
-        number = ir.FlatSymbolRefAttr(group[0].call.attributes["callee"]).value.removeprefix("dot_")
-        anchor = group[0].last
-        with anchor.location:
-            with ir.InsertionPoint(self.module.body):
-                type_ = ir.FunctionType.get([v.type for v in inputs], [v.type for v in (*outputs, *sums)])
-                function = func.FuncOp(f"{Gemm.kind}_{number}", type_, visibility="private")
-            set_fusion(function, Gemm())
-            block = function.add_entry_block()
-            known = dict(zip(inputs, block.arguments, strict=True))
-            with ir.InsertionPoint(block):
-                copies = [self._copy(member, known) for member in group]
-                rooms = [c[0].results[0] for c, member in zip(copies, group, strict=True) if member.needs_room]
-                func.ReturnOp([*(result for copied in copies for result in copied[-1].results), *rooms])
-            with ir.InsertionPoint(anchor):
+        with group[0].last.location:
+            function = self.functions.once(self._key(group, inputs), lambda: self._function(group, inputs))
+            with ir.InsertionPoint(group[0].last):
                 call = func.CallOp(function, inputs)
         for old, new in zip(outputs, list(call.results)[: len(outputs)], strict=True):
             old.replace_all_uses_with(new)
@@ -193,15 +177,41 @@ class _Block:
                 if op is not None:
                     _erase(op)
 
+    def _key(self, group: Sequence[Member], inputs: Sequence[ir.Value]) -> Hashable:
+        """All that the fusion of a group follows from: what its calls run, and what they read."""
+        numbers = {value: number for number, value in enumerate(inputs)}
+        calls = []
+        for member in group:
+            numbers[member.call.results[0]] = len(numbers)
+            for call, function in member.calls(self._callee(member.call)):
+                calls.append((function.name.value, tuple((numbers[root(v)], v.type) for v in call.operands)))
+        line = self.functions.line(group[0].last.location)
+        return Gemm.kind, line, tuple(v.type for v in inputs), tuple(calls)
+
+    def _function(self, group: Sequence[Member], inputs: Sequence[ir.Value]) -> func.FuncOp:
+        """The fusion of a group."""
+        outputs = [result for member in group for result in member.last.results]
+        sums = [member.call.results[0] for member in group if member.needs_room]
+        name = self.functions.unique(f"{Gemm.kind}_{callee_of(group[0].call).removeprefix('dot_')}")
+        with ir.InsertionPoint(self.module.body):
+            type_ = ir.FunctionType.get([v.type for v in inputs], [v.type for v in (*outputs, *sums)])
+            function = func.FuncOp(name, type_, visibility="private")
+        set_fusion(function, Gemm())
+        block = function.add_entry_block()
+        known = dict(zip(inputs, block.arguments, strict=True))
+        with ir.InsertionPoint(block):
+            copies = [self._copy(member, known) for member in group]
+            rooms = [c[0].results[0] for c, member in zip(copies, group, strict=True) if member.needs_room]
+            func.ReturnOp([*(result for copied in copies for result in copied[-1].results), *rooms])
+        return function
+
     def _copy(self, member: Member, known: Mapping[ir.Value, ir.Value]) -> list[func.CallOp]:
         """The member's calls at the insertion point, over other values."""
         inside = dict(known)
         copies: list[func.CallOp] = []
-        for call in (member.call, member.follower):
-            if call is None:
-                break
+        for call, function in member.calls(self._callee(member.call)):
             operands = [view(inside[root(v)], dims_of(v)) for v in call.operands]
-            copies.append(func.CallOp(self._callee(call), operands))
+            copies.append(func.CallOp(function, operands))
             inside |= dict(zip(call.results, copies[-1].results, strict=True))
         return copies
 

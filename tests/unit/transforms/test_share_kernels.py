@@ -78,7 +78,8 @@ def test_one_kernel_for_all_numbers(name: str, dtype: str) -> None:
 def test_too_few_to_pay() -> None:
     done, failed = compiled(steps(SHARED["product"][0], NUMBERS[:3]), "b, d")
     assert taken(done, "shared-kernel") == 0
-    done, failed = compiled(steps(SHARED["product"][0], NUMBERS[:3] * 2), "b, d")
+    first, second = (steps(SHARED[name][0], NUMBERS[:3]) for name in ("product", "sum and tanh"))
+    done, failed = compiled(lambda x: second(first(x)), "b, d")
     assert "shared-kernel.are-many" in failed and taken(done, "shared-kernel") == 0
 
 
