@@ -112,11 +112,23 @@ def test_c_runs_the_best_level_as_python(saved: Path) -> None:
 
 
 def test_a_level_that_is_not_there(saved: Path) -> None:
-    text = "the artifact has no code for 'x86-64-v5', but for 'x86-64-v3', 'x86-64-v4', 'sapphirerapids'"
-    with pytest.raises(ArtifactError, match=text):
+    text = "made for 'x86-64-v3', 'x86-64-v4', 'sapphirerapids', and not for 'x86-64-v5': load it without cpu"
+    with pytest.raises(ArtifactError, match=text) as error:
         shlo_disc.load(saved, trust=True, cpu="x86-64-v5")
+    assert error.value.code == "DISC-A103"
     with pytest.raises(c_api.CError, match=text):
         c_api.Program(saved.read_bytes(), cpu=b"x86-64-v5")
+
+
+def test_a_level_of_a_file_for_the_processor_that_compiled_it(tmp_path: Path) -> None:
+    path = tmp_path / "model.disc"
+    shlo_disc.compile(model, args=(("n, 24", "float32"),)).save(path)
+    text = r'made for the processor that compiled it, and not for \'x86-64-v3\': .* Options\(cpu="x86-64-v3"\)'
+    with pytest.raises(ArtifactError, match=text) as error:
+        shlo_disc.load(path, trust=True, cpu="x86-64-v3")
+    assert error.value.code == "DISC-A103"
+    with pytest.raises(c_api.CError, match=text):
+        c_api.Program(path.read_bytes(), cpu=b"x86-64-v3")
 
 
 def test_two_compiles_write_the_same_bytes(executable: Any, saved: Path) -> None:

@@ -75,9 +75,11 @@ size_t choose_level(const std::vector<Json> &headers, std::string_view cpu) {
     std::string name = cpu_of(headers[level]);
     if (name == cpu)
       return level;
-    names += (level != 0 ? ", '" : "'") + name + "'";
+    names += (level != 0 ? ", " : "") + (name.empty() ? "the processor that compiled it" : "'" + name + "'");
   }
-  bad_artifact("the artifact has no code for '" + std::string(cpu) + "', but for " + names);
+  std::string asked(cpu);
+  bad_artifact("made for " + names + ", and not for '" + asked + "': load it without cpu, or compile it with Options(cpu=\"" +
+               asked + "\")");
 }
 
 Level read_level(const Sections &sections, const std::vector<Json> &headers, std::string_view cpu) {
