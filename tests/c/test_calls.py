@@ -162,6 +162,15 @@ def test_memory_limits(tmp_path: Path) -> None:
     Program(path)(large)
 
 
+def test_weights_count_for_the_memory_limit(tmp_path: Path) -> None:
+    function = shlo_disc.compile(lambda w, x: x @ w + w[0], args=(("256, 256", "float32"), ("n, 256", "float32")))
+    program = Program(saved(tmp_path, function), memory_limit=100_000)
+    text = "limit is reached: 100000 bytes, of which .* in use; packed and copied weights count as long as their program lives"
+    with pytest.raises(CError, match=text) as caught:
+        program.bind(np.zeros((256, 256), np.float32))
+    assert caught.value.kind == "AllocationError"
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

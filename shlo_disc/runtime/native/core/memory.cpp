@@ -79,6 +79,17 @@ bool Allocator::admit(int64_t bytes) {
   return live_limit_ == 0 || bytes <= live_limit_ - std::min(stats_.live_bytes + awaited_bytes_, live_limit_);
 }
 
+/// The reason for which memory is not admitted, and what helps.
+std::string Allocator::why_refused(BlockKind kind) const {
+  if (live_limit_ == 0)
+    return "out of memory";
+  std::string text = "the memory limit is reached: " + std::to_string(live_limit_) + " bytes, of which " +
+                     std::to_string(stats_.live_bytes) + " are in use";
+  if (kind == BlockKind::constant)
+    text += "; packed and copied weights count as long as their program lives, so they need a higher limit";
+  return text;
+}
+
 /// Whether the system has the memory for so many bytes, beside what it has promised for blocks that nobody has written
 /// yet. It would end the process that takes more.
 bool Allocator::is_available(int64_t bytes) {
@@ -213,7 +224,7 @@ Allocation Allocator::take(int64_t bytes, BlockKind kind) {
   {
     std::lock_guard lock(mutex_);
     if (!admit(bytes))
-      throw AllocationFailure(bytes, live_limit_ ? "the memory limit is reached" : "out of memory");
+      throw AllocationFailure(bytes, why_refused(kind));
     if (grows) {
       idle = take_growing(static_cast<size_t>(bytes));
     } else if (Allocation cached = take_cached(size_class(bytes)); cached.address) {

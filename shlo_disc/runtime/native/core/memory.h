@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 namespace disc {
@@ -85,6 +86,7 @@ private:
   void *take_fresh(size_t size);
   void give_back(Allocation block) noexcept;
   bool admit(int64_t bytes);
+  std::string why_refused(BlockKind kind) const;
   bool is_available(int64_t bytes);
   Allocation take(int64_t bytes, BlockKind kind);
   Allocation fetch(int64_t bytes, BlockKind kind, GrowingBlock idle, bool grows);
