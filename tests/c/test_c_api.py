@@ -66,13 +66,13 @@ def test_c_equals_python(artifact: Path, run_c: Path, shape: tuple[int, int]) ->
     assert result.stdout == expected.tobytes()
 
 
-def test_shape_errors_are_pythons(artifact: Path, run_c: Path) -> None:
+def test_shape_errors_name_the_sizes(artifact: Path, run_c: Path) -> None:
     result = subprocess.run([run_c, artifact, "0", "3"], capture_output=True, text=True)
     kind, _, text = result.stdout.split("|", 2)
-    with pytest.raises(ShapeError) as caught:
+    with pytest.raises(ShapeError, match="Expected value >= 1 for dimension variable 'b'"):
         Client().load(artifact.read_bytes(), trust=True)(np.zeros((0, 3), np.float32))
-    message = caught.value.message.partition(", . Please see https://docs.jax.dev")[0]
-    assert (result.returncode, kind, text) == (1, "ShapeError", message)
+    assert (result.returncode, kind) == (1, "ShapeError")
+    assert text.startswith("b has to be >= 1. The program takes args[0] of (b, s); here b = 0 (from args[0].shape[0])")
 
 
 def test_missing_files_are_os_errors(run_c: Path) -> None:

@@ -50,6 +50,6 @@ def test_they_print_the_numbers(binary: Path, softmax: Path, sizes: tuple[int, i
 
 def test_they_tell_what_is_wrong(binary: Path, softmax: Path) -> None:
     found = subprocess.run([binary, softmax, "0", "3"], capture_output=True, text=True, check=False)
-    assert found.returncode == 1 and found.stderr.startswith("ShapeError: Input shapes do not match")
+    assert found.returncode == 1 and found.stderr.startswith("ShapeError: b has to be >= 1. The program")
     found = subprocess.run([binary, "/nowhere", "1", "1"], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stderr) == (1, "OSError: [Errno 2] No such file or directory: '/nowhere'\n")

@@ -103,7 +103,7 @@ def test_it_is_called_by_its_types(
         np.testing.assert_array_equal(found[:, 0].astype(np.float32), y)
         np.testing.assert_array_equal(found[:, 1].astype(int), signs)
     wrong = subprocess.run([tmp_path / "main", "0", "3"], capture_output=True, text=True, check=False)
-    assert wrong.returncode == 1 and wrong.stdout.startswith("ShapeError: Input shapes do not match")
+    assert wrong.returncode == 1 and wrong.stdout.startswith("ShapeError: b has to be >= 1. The program")
 
 
 def test_it_stands_alone(folder: Path) -> None:

@@ -86,14 +86,16 @@ std::unique_ptr<disc_plan_t> plan(const disc_program &program, std::span<const i
   for (const ArraySpec &argument : spec.arguments) { // the sizes that are constants, and none below 0
     try {
       check_shape(argument, size, argument.shape.size());
-    } catch (const Error &error) {
-      throw ArgumentFailure(error, argument.path);
+    } catch (Error &error) {
+      error.argument = argument.path;
+      throw;
     }
     for (size_t i = 0; i < argument.shape.size(); ++i, ++size)
       if (*size < 0) {
         Error error(ErrorKind::shape, "The size of dimension " + std::to_string(i) + " of " + argument.path +
                                           " is negative (" + std::to_string(*size) + ").");
-        throw ArgumentFailure(error, argument.path);
+        error.argument = argument.path;
+        throw error;
       }
   }
   auto found = program.loaded->executable->plan(all);
@@ -157,7 +159,8 @@ void check_planned_sizes(const disc_plan_t &plan, const std::vector<int64_t> &di
         Error error(ErrorKind::shape, "the plan has a size of " + std::to_string(plan.dims[first + i]) +
                                           " for dimension " + std::to_string(i) + " of " + argument.path +
                                           ", and the array has " + std::to_string(dims[first + i]));
-        throw ArgumentFailure(error, argument.path);
+        error.argument = argument.path;
+        throw error;
       }
     first += argument.shape.size();
   }

@@ -5,12 +5,12 @@
 
 #include <memory>
 #include <new>
+#include <optional>
 
 struct disc_error {
   std::string kind, text;
   const char *code = "";
-  bool has_argument = false;
-  std::string argument;
+  std::optional<std::string> argument;
 };
 
 namespace disc::capi {
@@ -19,14 +19,14 @@ namespace {
 
 /// For when there is no memory for an error; never freed.
 disc_error *out_of_memory() {
-  static auto *error = new (std::nothrow) disc_error{"AllocationError", "out of memory", "DISC-M101", false, ""};
+  static auto *error = new (std::nothrow) disc_error{"AllocationError", "out of memory", "DISC-M101", std::nullopt};
   return error;
 }
 
 [[maybe_unused]] const disc_error *const made_at_start = out_of_memory();
 
 disc_error *make_error(const char *kind, const std::string &text) {
-  return new disc_error{kind, text, error_code(kind, text), false, ""};
+  return new disc_error{kind, text, error_code(kind, text), std::nullopt};
 }
 
 const char *kind_of(const Error &error) {
@@ -39,13 +39,11 @@ const char *kind_of(const Error &error) {
 disc_error *describe_current() {
   try {
     throw;
-  } catch (const ArgumentFailure &failure) {
-    std::unique_ptr<disc_error> error(make_error(kind_of(failure), failure.text_in_c));
-    error->argument = failure.path;
-    error->has_argument = true;
-    return error.release();
   } catch (const Error &error) {
-    return make_error(kind_of(error), error.text_in_c);
+    std::unique_ptr<disc_error> made(make_error(kind_of(error), error.what())); // the code is that of Python's text
+    made->text = error.text_in_c;
+    made->argument = error.argument;
+    return made.release();
   } catch (const Failure &failure) {
     return make_error(failure.kind, failure.what());
   } catch (const std::bad_alloc &) {
@@ -75,7 +73,7 @@ const char *disc_error_text(const disc_error_t *error) { return error != nullptr
 const char *disc_error_code(const disc_error_t *error) { return error != nullptr ? error->code : ""; }
 
 const char *disc_error_argument(const disc_error_t *error) {
-  return error != nullptr && error->has_argument ? error->argument.c_str() : nullptr;
+  return error != nullptr && error->argument ? error->argument->c_str() : nullptr;
 }
 
 void disc_free_error(disc_error_t *error) {

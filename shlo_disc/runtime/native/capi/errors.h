@@ -35,12 +35,6 @@ template <typename T> std::span<T> given(T *first, size_t count, const char *par
   return {first, count};
 }
 
-/// A failure of one argument.
-struct ArgumentFailure : Error {
-  ArgumentFailure(const Error &error, std::string path) : Error(error), path(std::move(path)) {}
-  std::string path;
-};
-
 /// The error for the exception that is being handled.
 disc_error_t *current_error() noexcept;
 

@@ -88,8 +88,9 @@ Tensors::Tensors(const Executable &executable, size_t first, std::span<const ::D
     const ArraySpec &spec = executable.program().arguments[first + i];
     try {
       add(spec, tensors[i]);
-    } catch (const Error &error) {
-      throw ArgumentFailure(error, spec.path);
+    } catch (Error &error) {
+      error.argument = spec.path;
+      throw;
     }
   }
 }

@@ -16,14 +16,14 @@ namespace disc::capi {
 /// Arguments from some index of the program's on. The tensors must outlive it.
 class Tensors {
 public:
-  /// Checks devices, types, ranks and static sizes. Throws ArgumentFailure.
+  /// Checks devices, types, ranks and static sizes. Throws Error, which names the argument.
   Tensors(const Executable &executable, size_t first, std::span<const ::DLTensor> tensors);
 
   /// The sizes of all, one after the other.
   const std::vector<int64_t> &dims() const { return dims_; }
 
   /// The elements of the argument `index` (of these), in C order: where they lie, or in a copy that lives as long as
-  /// this. Throws ArgumentFailure, AllocationFailure.
+  /// this. Throws Error, AllocationFailure.
   void *elements(size_t index);
 
   /// A copy of them. Throws as `elements`.

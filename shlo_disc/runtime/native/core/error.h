@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -40,6 +41,7 @@ public:
       : std::runtime_error(problem + remedy.python), kind(kind), text_in_c(problem + remedy.c) {}
   ErrorKind kind;
   std::string text_in_c; // what() without words of Python
+  std::optional<std::string> argument; // the path of the argument at fault
 };
 
 /// Memory could not be had; `bytes` is what was asked for.

@@ -11,6 +11,8 @@ namespace disc {
 namespace {
 
 constexpr const char *kSpecification = "Input shapes do not match the polymorphic shapes specification. ";
+constexpr const char *kConstraint = "Input shapes do not match the symbolic shape constraint ";
+constexpr const char *kQuoted = "Using the following polymorphic shapes specifications:";
 constexpr const char *kTrailer =
     ". Please see https://docs.jax.dev/en/latest/export/shape_poly.html#shape-assertion-errors for more details.";
 
@@ -70,20 +72,35 @@ std::string obtained(const Program &program, Dims dims, Values values, Position 
   return text;
 }
 
-/// Throws JAX's text; for C without the link to JAX's documentation.
-[[noreturn]] void fail_as_jax(const std::string &text) {
-  Error error(ErrorKind::shape, text);
-  error.text_in_c.resize(std::min(text.find(kTrailer), text.size()));
-  if (error.text_in_c.ends_with(", "))
-    error.text_in_c.resize(error.text_in_c.size() - 2);
-  throw error;
+/// What the program takes, and the symbols solved from dimensions before `end`, as C says it.
+std::string taken(const Program &program, Dims dims, Values values, Position end) {
+  std::string arguments, symbols;
+  for (const ArraySpec &argument : program.arguments)
+    if (is_symbolic(argument))
+      arguments += (arguments.empty() ? "" : ", ") + argument.path + " of " + argument.shape_text();
+  for (size_t i = 0; !dims.empty() && i < program.symbols.size(); ++i)
+    if (const SymbolSpec &symbol = program.symbols[i]; solved_before(symbol, end))
+      symbols += (symbols.empty() ? "; here " : ", ") + symbol.name + " = " + std::to_string(values[i]) + " (from " +
+                 dim_name(program.arguments[symbol.argument], symbol.dim) + ")";
+  return arguments.empty() ? "" : ". The program takes " + arguments + symbols;
 }
 
-[[noreturn]] void fail(const Program &program, Dims dims, Values values, Position end, const std::string &what) {
+/// The reason for which sizes do not fit: in JAX's words, in those of C, and the argument at fault if there is one.
+struct Fault {
+  std::string of_jax, in_c;
+  const ArraySpec *argument = nullptr;
+};
+
+[[noreturn]] void fail(const Program &program, Dims dims, Values values, Position end, const Fault &fault) {
   // Symbols given directly, without arguments, have no specification to quote.
-  if (dims.empty())
-    throw Error(ErrorKind::shape, what);
-  fail_as_jax(what + specifications(program) + obtained(program, dims, values, end) + kTrailer);
+  bool is_whole = fault.of_jax.find(kQuoted) != std::string::npos || dims.empty();
+  Error error(ErrorKind::shape, is_whole ? fault.of_jax
+                                         : fault.of_jax + specifications(program) +
+                                               obtained(program, dims, values, end) + kTrailer);
+  error.text_in_c = fault.in_c + taken(program, dims, values, end);
+  if (fault.argument != nullptr)
+    error.argument = fault.argument->path;
+  throw error;
 }
 
 std::string replacement(const Program &program, Values values, const CheckSpec &check, std::span<const int64_t> words,
@@ -114,47 +131,72 @@ std::string expand(const Program &program, Values values, const CheckSpec &check
   return text;
 }
 
+/// The finding of a check's message, without what JAX says around it.
+std::string of_c(std::string text) {
+  text.resize(std::min(text.find(kQuoted), text.size()));
+  if (text.starts_with(kSpecification))
+    text.erase(0, std::string_view(kSpecification).size());
+  if (text.starts_with(kConstraint)) {
+    text.replace(0, std::string_view(kConstraint).size(), "the sizes do not satisfy ");
+    text.resize(std::min(text.find(". Expected"), text.size()));
+  }
+  while (text.ends_with(' ') || text.ends_with('.'))
+    text.pop_back();
+  constexpr std::string_view expected = "Expected value ", of = " for dimension variable '";
+  size_t name = text.find(of);
+  if (text.starts_with(expected) && name != std::string::npos)
+    return text.substr(name + of.size(), text.size() - 1 - name - of.size()) + " has to be " +
+           text.substr(expected.size(), name - expected.size());
+  return text;
+}
+
 } // namespace
 
 void fail_division(const Program &program, Dims dims, Values values, size_t index, int64_t difference) {
   const SymbolSpec &symbol = program.symbols[index];
+  const ArraySpec &argument = program.arguments[symbol.argument];
   int64_t remainder = difference % symbol.scale;
   if (remainder != 0 && (remainder < 0) != (symbol.scale < 0))
     remainder += symbol.scale; // Python's remainder has the divisor's sign
-  fail(program, dims, values, {symbol.argument, symbol.dim},
-       kSpecification + ("Division had remainder " + std::to_string(remainder)) + " when computing the value of '" +
-           symbol.name + "'.");
+  std::string of_jax = kSpecification + ("Division had remainder " + std::to_string(remainder)) +
+                       " when computing the value of '" + symbol.name + "'.";
+  int64_t size = dims.empty() ? 0 : dims[flat_of(program, {symbol.argument, symbol.dim})];
+  std::string in_c = dim_name(argument, symbol.dim) + " is " + std::to_string(size) + ", which is no value of " +
+                     argument.shape[symbol.dim].text;
+  fail(program, dims, values, {symbol.argument, symbol.dim}, {of_jax, in_c, &argument});
 }
 
 void fail_overflow(const Program &program, Dims dims, const SymbolSpec &symbol) {
-  fail(program, dims, {}, {0, 0},
-       kSpecification + ("The value of '" + symbol.name) + "' does not fit 64 bits.");
+  std::string what = "he value of '" + symbol.name + "' does not fit 64 bits";
+  fail(program, dims, {}, {0, 0}, {kSpecification + ("T" + what) + ".", "t" + what});
 }
 
 void fail_range(const Program &program, Dims dims, Values values, size_t index, const std::string &expected) {
   const SymbolSpec &symbol = program.symbols[index];
-  fail(program, dims, values, {symbol.argument, symbol.dim + 1},
-       kSpecification + ("Expected value " + expected) + " for dimension variable '" + symbol.name + "'.");
+  std::string of_jax = kSpecification + ("Expected value " + expected) + " for dimension variable '" + symbol.name + "'.";
+  const ArraySpec *argument = dims.empty() ? nullptr : &program.arguments[symbol.argument];
+  std::string in_c = symbol.name + " is " + std::to_string(values[index]) + ", and has to be " + expected;
+  fail(program, dims, values, {symbol.argument, symbol.dim + 1}, {of_jax, in_c, argument});
 }
 
 void fail_inconsistent(const Program &program, Dims dims, Values values, size_t dim, int64_t expected) {
   Position position = position_of(program, dim);
   const ArraySpec &argument = program.arguments[position.argument];
-  fail(program, dims, values, position,
-       kSpecification + ("Found inconsistency between dimension size " + dim_name(argument, position.dim)) +
-           " (= " + std::to_string(dims[dim]) + ") and the specification '" + argument.shape[position.dim].text +
-           "' (= " + std::to_string(expected) + ").");
+  const std::string name = dim_name(argument, position.dim), &text = argument.shape[position.dim].text;
+  std::string size = std::to_string(dims[dim]), wanted = std::to_string(expected);
+  std::string of_jax = kSpecification + ("Found inconsistency between dimension size " + name) + " (= " + size +
+                       ") and the specification '" + text + "' (= " + wanted + ").";
+  std::string in_c = name + " is " + size + ", and " + text + " is " + wanted;
+  fail(program, dims, values, position, {of_jax, in_c, &argument});
 }
 
 void fail_check(const Program &program, Dims dims, Values values, const CheckSpec &check,
                 std::span<const int64_t> words) {
   std::string message = expand(program, values, check, words);
-  // A message that already quotes the specifications is complete.
-  if (message.find("polymorphic shapes specifications:") != std::string::npos)
-    fail_as_jax(message);
+  std::string in_c = of_c(message);
   if (check.kind == "constraint")
     message += " ";
-  fail(program, dims, values, {program.arguments.size(), 0}, message);
+  fail(program, dims, values, {program.arguments.size(), 0}, {message, in_c});
 }
 
 } // namespace disc
