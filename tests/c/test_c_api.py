@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -127,3 +128,20 @@ def test_c_and_python_refuse_the_same_headers(artifact: Path, change: dict[str, 
     data = Artifact({**good.header, **change}, good.sections).serialize()
     assert python_verdict(data) is not None
     assert c_verdict(data) == python_verdict(data)
+
+
+def test_the_page_names_every_function() -> None:
+    """All functions and options of the header, and no others."""
+    header = (Path(shlo_disc.get_include()) / "shlo_disc.h").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs" / "c-api.md").read_text()
+    functions = set(re.findall(r"^\S.*?\b(disc_\w+)\(", header, re.MULTILINE)) | {
+        "disc_error_code",
+        "disc_error_argument",
+    }
+    functions |= set(re.findall(r"^\S.*?\*(disc_\w+)\(", header, re.MULTILINE))
+    named = set(re.findall(r"\b(disc_\w+)\b", page)) | {f"disc_error{part}" for part in re.findall(r"`(_\w+)`", page)}
+    assert functions <= named, functions - named
+    options = re.search(r"typedef struct disc_load_options \{(.*?)\}", header, re.DOTALL)
+    assert options is not None
+    for option in re.findall(r"^  \S.*?(\w+);", options[1], re.MULTILINE):
+        assert f"`{option}`" in page, option
