@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -236,6 +237,15 @@ class Options:
     compile_seconds: float | None = None
     compile_bytes: int | None = None
     progress: bool | None = None
+
+    def __new__(cls, *_: Any, **chosen: Any) -> Options:
+        """Raises OptionError for an option that there is not, with the one whose name is nearest."""
+        known = [entry.name for entry in fields(cls)]
+        for name in chosen.keys() - set(known):
+            nearest = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else f"; the options are {', '.join(known)}"
+            raise OptionError(f"Options has no option {name!r}{hint}")
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Raises OptionError on a value that no compilation can use."""

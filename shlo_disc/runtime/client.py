@@ -32,10 +32,10 @@ class Client:
 
     `device_count`: the number of devices that share these, for programs of several devices. `threads`: 0 means one for
     each processor on which this process may run. `memory_limit`: the largest number of bytes for arenas, results,
-    copies, and packed or copied weights at a time, 0 for no limit. `cache_limit`: the largest number of bytes of freed memory kept for later calls.
-    `guard_pages`: a test mode in which the arena, every result and a copy of every argument end at an inaccessible
-    page. `native_device`: a device of the native core, which replaces the parameters above; or several, one for each
-    device.
+    copies, and packed or copied weights at a time, 0 for no limit. `cache_limit`: the largest number of bytes of freed
+    memory kept for later calls. `guard_pages`: a test mode in which the arena, every result and a copy of every
+    argument end at an inaccessible page. `native_device`: a device of the native core, which replaces the parameters
+    above; or several, one for each device.
     """
 
     def __init__(

@@ -191,7 +191,7 @@ _CHECKS: tuple[Check, ...] = (
     ("C library", "reinstall from a wheel", False, _c_library),
     ("code for GPUs", f"pip install {DEPENDENCIES} nvidia-nvvm", False, _gpu_code),
     ("GPU", "programs for GPUs run where NVIDIA's driver is, of CUDA 12.0 or later", False, _gpu),
-    ("PyTorch", "pip install torch", False, _torch),
+    ("PyTorch", "pip install 'torch>=2.13'; docs/install.md says how to do without NVIDIA's libraries", False, _torch),
 )
 """The topic, the fix, whether nothing works without it, and what tries it."""
 

@@ -58,7 +58,8 @@ def _other(value: Any, what: str) -> Any:
     if isinstance(value, float):
         return np.array(value, np.float64)
     if not isinstance(value, torch.Tensor):
-        raise ArgumentTypeError(f"{what} is {type(value).__name__}, not a tensor")
+        hint = f": convert it by torch.from_numpy({what})" if isinstance(value, np.ndarray) else ""
+        raise ArgumentTypeError(f"{what} is {type(value).__name__}, not a tensor{hint}")
     raise ArgumentTypeError(f"{what} is a {type(value).__name__} of layout {value.layout}, not a dense tensor")
 
 

@@ -29,6 +29,18 @@ class NoArgs(Case):
         return run_add_one(shlo_disc.compile(add_one, args=value_of(found[1])), 2, 768)
 
 
+class MisspeltOption(Case):
+    error = OptionError
+    remedy = r"Options has no option 'thread'; did you mean (\w+)\?"
+
+    def provoke(self) -> Any:
+        return Options(thread=1)  # type: ignore[call-arg]
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        options = Options(**{found[1]: 1})
+        return run_add_one(shlo_disc.compile(add_one, args=(("b, 4", "float32"),), options=options), 3, 4)
+
+
 class PairInsteadOfSequence(Case):
     error = ProgramError
     remedy = r"one entry for each argument: write args=(\(.*\))"
