@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from shlo_disc.driver.call_checks import data_message, size_message
@@ -18,6 +18,7 @@ from shlo_disc.shape_dialect.dialect.names import FLOPS
 from shlo_disc.shape_dialect.dialect.signature import declared_signature
 from shlo_disc.shape_dialect.dialect.symbol_sources import SymbolSource, steps_of
 from shlo_disc.shape_dialect.dialect.types import dim_of_attr
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Declaration, Relation
 
 
@@ -72,10 +73,7 @@ def _segment_rows(c: Compilation, number: int) -> dict[str, Any]:
     message, operands = data_message(c, overflow) if number else size_message(c, overflow)
     checks = [*segment.checks, Check("overflow", Relation.eq(0, 0), message, operands)]
     rows = {
-        "checks": [
-            {"kind": k.kind, "message": k.message, "operands": [segment.words.place(o) for o in k.operands]}
-            for k in checks
-        ],
+        "checks": [_check_row(k, segment.words.place) for k in checks],
         "plan_words": segment.words.count,
         "entry": {"plan": function_name("disc_plan", number), "run": function_name("disc_run", number)},
     }
@@ -83,6 +81,12 @@ def _segment_rows(c: Compilation, number: int) -> dict[str, Any]:
         return rows
     read = [{"name": name, "constraints": _constraints_on(c, name)} for name in segment.symbols]
     return {**rows, "results_written": segment.results, "symbols_read": read}
+
+
+def _check_row(check: Check, place: Callable[[Expr], int]) -> dict[str, Any]:
+    """A check, whose relation is only shown."""
+    row = {"kind": check.kind, "message": check.message, "operands": [place(o) for o in check.operands]}
+    return row if check.kind == "overflow" else row | {"relation": str(check.relation)}
 
 
 def _constraints_on(c: Compilation, name: str) -> list[str]:

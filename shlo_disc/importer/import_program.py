@@ -205,7 +205,9 @@ def _finish(
     if signature is None:
         arguments = entry_function(module).regions[0].blocks[0].arguments
         signature = plain_signature(module, [_shape(a, i, names) for i, a in enumerate(arguments)])
-        signature = replace(signature, parameters=parameters)
+        named = zip(signature.arguments, parameters, strict=bool(parameters))
+        specs = tuple(replace(a, path=name) if name else a for a, name in named) if parameters else signature.arguments
+        signature = replace(signature, arguments=specs, parameters=parameters)
     facts = Facts()
     for name in sorted({name for spec in signature.arguments for d in spec.dims for name in d.symbols()}, key=_order):
         facts.declare(name, min=signature.least)

@@ -49,8 +49,11 @@ def argument_names(header: Mapping[str, Any]) -> list[str]:
     found = []
     for row in header["arguments"]:
         place = _POSITION.match(row["path"])
-        name = names[int(place[1])] if place and int(place[1]) < len(names) else ""
-        found.append(f"{name}{row['path'][place.end() :]}" if place and name else "")
+        if place is None:
+            found.append(row["path"])
+            continue
+        name = names[int(place[1])] if int(place[1]) < len(names) else ""
+        found.append(f"{name}{row['path'][place.end() :]}" if name else "")
     return found
 
 

@@ -43,7 +43,7 @@ def artifact_facts(artifact: Artifact) -> Facts:
             ],
             "results": [_tensor(row) for row in header["results"]],
             "symbols": [_symbol(row) for row in header["symbols"]],
-            "constraints": [_condition(c["message"]) for c in header["checks"] if c["kind"] in ("constraint", "equal")],
+            "constraints": [_condition(c) for c in header["checks"] if c["kind"] in ("constraint", "equal")],
             "levels": [target_text(level.header) for level in artifact.levels()],
             "sections": [_section(artifact, name) for name in artifact.sections],
             "kernels": None,
@@ -93,7 +93,7 @@ def signature_lines(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _tensor_line(row: Mapping[str, Any]) -> str:
     """`args[0] (x): f32[b, 768]`: the path that errors name, then the user's name."""
-    name = f" ({row['name']})" if row.get("name") else ""
+    name = f" ({row['name']})" if row.get("name") not in (None, "", row["path"]) else ""
     return f"{row['path']}{name}: {type_text(row)}"
 
 
@@ -140,9 +140,12 @@ def _kernel(launch: Launched) -> Facts:
     return {**found, "functions": list(launch.functions), "guards": guards}
 
 
-def _condition(message: str) -> str:
-    """The part of a check's message that states the condition, without the sizes of a call."""
-    text = message.removeprefix("Input shapes do not match the ")
+def _condition(check: Mapping[str, Any]) -> str:
+    """The condition of a check: as the user wrote it for JAX, else the relation, which not all artifacts have."""
+    known = check.get("relation")
+    text = str(check["message"]).removeprefix("Input shapes do not match the ")
+    if known and not text.startswith("symbolic shape constraint "):
+        return str(known)
     text = text.removeprefix("polymorphic shapes specification. ").removeprefix("symbolic shape constraint ")
     return text.partition(", but found")[0].partition(" Using the following")[0]
 

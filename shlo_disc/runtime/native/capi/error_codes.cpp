@@ -19,8 +19,8 @@ struct Row {
 constexpr Row kRows[] = {
     {"DISC-S101", "ShapeError", R"(^Rank mismatch)"},
     {"DISC-S102", "ShapeError", R"(^Shape mismatch)"},
-    {"DISC-S103", "ShapeError", R"(symbolic shape constraint)"},
-    {"DISC-S104", "ShapeError", R"(polymorphic shapes spec|The program was exported)"},
+    {"DISC-S103", "ShapeError", R"(symbolic shape constraint|^the sizes do not satisfy)"},
+    {"DISC-S104", "ShapeError", R"(polymorphic shapes spec|The program takes|The program was exported)"},
     {"DISC-S105", "ShapeError", R"(64 bits)"},
     {"DISC-S100", "ShapeError", R"()"},
     {"DISC-T101", "ArgumentTypeError", R"(^Dtype mismatch)"},

@@ -91,13 +91,23 @@ struct Fault {
   const ArraySpec *argument = nullptr;
 };
 
+/// Whether the paths of arguments are those of a call in JAX, and not names that a program of another kind has.
+bool is_of_jax(const Program &program) {
+  return std::ranges::all_of(program.arguments, [](const ArraySpec &argument) {
+    return !is_symbolic(argument) || argument.path.starts_with("args[") || argument.path.starts_with("kwargs[");
+  });
+}
+
 [[noreturn]] void fail(const Program &program, Dims dims, Values values, Position end, const Fault &fault) {
-  // Symbols given directly, without arguments, have no specification to quote.
-  bool is_whole = fault.of_jax.find(kQuoted) != std::string::npos || dims.empty();
-  Error error(ErrorKind::shape, is_whole ? fault.of_jax
-                                         : fault.of_jax + specifications(program) +
-                                               obtained(program, dims, values, end) + kTrailer);
-  error.text_in_c = fault.in_c + taken(program, dims, values, end);
+  std::string in_c = fault.in_c + taken(program, dims, values, end), text = in_c;
+  if (is_of_jax(program)) {
+    // Symbols given directly, without arguments, have no specification to quote.
+    bool is_whole = fault.of_jax.find(kQuoted) != std::string::npos || dims.empty();
+    text = is_whole ? fault.of_jax
+                    : fault.of_jax + specifications(program) + obtained(program, dims, values, end) + kTrailer;
+  }
+  Error error(ErrorKind::shape, text);
+  error.text_in_c = in_c;
   if (fault.argument != nullptr)
     error.argument = fault.argument->path;
   throw error;
