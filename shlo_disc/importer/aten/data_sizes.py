@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
-from shlo_disc.shape_dialect.dialect.types import dims_attr, dims_of, product, tensor_type
+from shlo_disc.shape_dialect.dialect.types import dims_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph
 from .reductions import summed
-from .relations import state
+from .relations import bind
 from .shapes import join
 from .sizes import size_of
 from .table import translates
@@ -42,16 +42,6 @@ def places_of(t: Graph, x: ir.Value, count: Expr) -> list[ir.Value]:
     return found[::-1]
 
 
-def bind(t: Graph, value: ir.Value, size: Expr, may_be_negative: bool = False) -> None:
-    """Read a symbol from an integer tensor of one element. Each call checks that it is not negative, unless it may."""
-    t.bound.add(str(size.is_symbol))
-    attributes: dict[str, ir.Attribute] = {"symbols": dims_attr((size,))}
-    ir.Operation.create("disc.bind", [], [value], attributes)
-    if not may_be_negative:
-        least = t.size(Expr.const(0), torch.int64)
-        state(t, t.compare("GE", t.size(size, torch.int64), least), f"{size} is read from data, and is negative")
-
-
 @translates("nonzero")
 def nonzero(t: Graph, x: ir.Value) -> ir.Value:
     """The indices of the nonzero elements, one per row."""
@@ -65,13 +55,13 @@ def nonzero(t: Graph, x: ir.Value) -> ir.Value:
 
 @translates("_local_scalar_dense")
 def item(t: Graph, x: ir.Value) -> Expr:
-    """An integer that becomes a size."""
+    """An integer that is read out of a tensor: a size, or an index, which may be negative."""
     value: Any = t.node.meta["val"]
     if not isinstance(value, torch.SymInt):
         raise t.refuse("a number that is read out of a tensor has no translation", "keep it a tensor")
     size = size_of(value)
     low = value.node.shape_env.bound_sympy(value.node.expr).lower
-    if not size.is_symbol or not low >= 0:
-        raise t.refuse("an integer that is read out of a tensor has to be a size", "say torch._check(n >= 0)")
-    bind(t, t.reshape(t.convert(x, torch.int64), ()), size)
+    if not size.is_symbol:
+        raise t.refuse(f"an integer that is read out of a tensor is known as {size}")
+    bind(t, t.reshape(t.convert(x, torch.int64), ()), size, may_be_negative=not low >= 0)
     return size

@@ -28,6 +28,12 @@ NAMES = {
 
 HALVES = (torch.float16, torch.bfloat16)
 
+LEAVE = (
+    "leave it to PyTorch: compute it outside of the module that you export, or with torch.compile pass "
+    'options={"fallback": True}'
+)
+"""What to do about an op that has no translation."""
+
 Number = bool | int | float | complex
 
 
@@ -42,9 +48,9 @@ class Spec:
 class Graph:
     """A translation under way. Ops are built at the insertion point, at the place of the op that is translated.
 
-    `outs` are the results of that op as PyTorch says they are. `bound` are the symbols that were read from data, and
-    `given` integers that may be negative, so that they are no sizes, by the names of their symbols; `reals` are floats
-    that the program is given (f64), by the expressions of SymPy that they are.
+    `outs` are the results of that op as PyTorch says they are. `stated` are the symbols that the program's arguments
+    determine, `bound` those that were read from data, and `reals` floats that the program is given (f64), by the
+    expressions of SymPy that they are.
     `key` is what random numbers are drawn by, an argument of the program. `loops` says how many loops the op is in.
     """
 
@@ -53,8 +59,8 @@ class Graph:
         self.node: Any = None
         self.line = ""
         self.outs: list[Spec] = []
+        self.stated: set[str] = set()
         self.bound: set[str] = set()
-        self.given: dict[str, ir.Value] = {}
         self.reals: dict[Any, ir.Value] = {}
         self.key: ir.Value | None = None
         self.loops = 0
@@ -73,8 +79,13 @@ class Graph:
         return self.outs[0].dtype
 
     def refuse(self, reason: str, instead: str = "") -> UnsupportedError:
-        """The error to raise for the op that is translated, with the user's line."""
-        return UnsupportedError([Unsupported(str(self.node.target), "", self.line, reason, instead)])
+        """The error to raise for the op that is translated, with the user's line. instead: what to write."""
+        advice = f"{instead}, or {LEAVE}" if instead else LEAVE
+        return UnsupportedError([Unsupported(str(self.node.target), "", self.line, reason, advice)])
+
+    def knows(self, size: Expr) -> bool:
+        """Tells whether the symbols of a size have values by now."""
+        return size.symbols() <= self.stated | self.bound
 
     def next_draw(self) -> tuple[ir.Value, int]:
         """The key and the number of the next op that draws random numbers."""
@@ -128,25 +139,8 @@ class Graph:
         """A size as a tensor of rank 0."""
         if size.constant is not None:
             return self.constant(size.constant, dtype)
-        if size.symbols() & self.given.keys():
-            return self.convert(self._computed(size), dtype)
         attribute = views.shape_tensor((size,))
         return self.convert(self.reshape(attribute, ()), dtype)
-
-    def _computed(self, e: Expr) -> ir.Value:
-        """An expression over integers that are no sizes (i64). Raises UnsupportedError for more than a polynomial."""
-        total = self.constant(0, torch.int64)
-        for coefficient, monomial in e.terms:
-            term = self.constant(coefficient, torch.int64)
-            for atom, power in monomial:
-                name = Expr.of_atom(atom).is_symbol
-                if name is None:
-                    raise self.refuse(f"{e} is computed from an integer that may be negative", "make it a tensor")
-                value = self.given[name] if name in self.given else self.size(Expr.of_atom(atom))
-                for _ in range(power):
-                    term = self.pointwise("multiply", term, value)
-            total = self.pointwise("add", total, term)
-        return total
 
     def number(self, number: Any, dtype: torch.dtype) -> ir.Value:
         """A number, a size or a tensor of one element, as a tensor of rank 0."""

@@ -7,7 +7,6 @@ types are exact from the start and nothing is inferred here. A size is an expres
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -29,15 +28,13 @@ from shlo_disc.transforms.views import shape_tensor
 
 from . import table
 from .control import HIGHER
-from .data_sizes import bind
-from .graph import Graph, Spec
+from .graph import LEAVE, Graph, Spec
+from .lines import line_of, location
 from .random_numbers import DRAWING
-from .relations import assert_holds
+from .relations import assert_holds, bind
 from .rounded import bind_rounded
 from .sizes import NoSize, named, shown, size_of, sizes_of
 from .stored import stored_order
-
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 @dataclass
@@ -98,7 +95,7 @@ def translate(
 def _check_supported(module: torch.fx.GraphModule) -> None:
     known = table.rows()
     found = [
-        Unsupported(_shown(n), "", line_of(n), _UNKNOWN if table.name_of(n.target) not in known else _COMPLEX, _INSTEAD)
+        Unsupported(_shown(n), "", line_of(n), _UNKNOWN if table.name_of(n.target) not in known else _COMPLEX, LEAVE)
         for part in [module, *(m for m in module.modules() if isinstance(m, torch.fx.GraphModule) and m is not module)]
         for n in part.graph.nodes
         if n.op == "call_function"
@@ -111,10 +108,7 @@ def _check_supported(module: torch.fx.GraphModule) -> None:
 
 
 _UNKNOWN, _COMPLEX = "this op has no translation", "this op has no translation of complex numbers"
-_INSTEAD = (
-    "leave it to PyTorch: compute it outside of the module that you export, or with torch.compile pass "
-    'options={"fallback": True}'
-)
+
 _CHECKS = frozenset(
     {"_assert_async.msg", "_assert_scalar.default", "_assert_tensor_metadata.default", "sym_constrain_range.default",
      "sym_constrain_range_for_size.default"}
@@ -152,40 +146,11 @@ def _shown(node: Node) -> str:
     return f"{node.target}, of {whole}" if whole is not None and str(whole) != str(node.target) else str(node.target)
 
 
-def line_of(node: Node) -> str:
-    """`file.py:12` of the line of the user's program that a node comes from, the innermost that is no library's.
-
-    What PyTorch has put into a graph is of the line of what reads it, or of what it is computed from.
-    """
-    frames = _FRAME.findall(_trace_near(node))
-    own = [f for f in frames if "/torch/" not in f[0]] or frames
-    return f"{own[-1][0]}:{own[-1][1]}" if own else "unknown"
-
-
-def _trace_near(node: Node) -> str:
-    """The stack trace of a node, or of the nearest behind it that has one, or of the nearest before it; "" for none."""
-    for is_behind in (True, False):
-        seen, left = {node}, [node]
-        for near in left:
-            if near.stack_trace:
-                return near.stack_trace
-            others = [n for n in (near.users if is_behind else near.all_input_nodes) if n not in seen]
-            seen.update(others)
-            left += others
-    return ""
-
-
 def _attribute(module: torch.fx.GraphModule, node: Node) -> Any:
     found: Any = module
     for part in str(node.target).split("."):
         found = getattr(found, part)
     return found
-
-
-def _location(node: Node) -> ir.Location:
-    file, _, line = line_of(node).rpartition(":")
-    place = ir.Location.file(file, int(line), 0) if file else ir.Location.unknown()
-    return ir.Location.name(node.name, place)
 
 
 class _Walk:
@@ -202,7 +167,6 @@ class _Walk:
         self.values: dict[Node, Any] = {}
         self.captured: dict[Node, torch.Tensor] = {}
         self.graphs: dict[Node, torch.fx.GraphModule] = {}
-        self.stated: set[str] = set()
         self.orders: dict[Node, tuple[int, ...] | None] = {}
 
     def run(self, ranges: Iterable[Any], relations: Iterable[Any], bound: int) -> Translated:
@@ -217,7 +181,7 @@ class _Walk:
             self.orders[node] = self._order_of(node, is_bound=place < len(self.captured) + bound)
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
-            self.stated = self._stated(placeholders)
+            self.graph.stated = self._stated(placeholders)
             types = [self._argument_type(n) for n in placeholders]
             parts = [nodes, *(graph.graph.nodes for graph in self.graphs.values())]
             draws = any(table.name_of(n.target) in DRAWING for part in parts for n in part if n.op == "call_function")
@@ -230,8 +194,8 @@ class _Walk:
             self.graph.key = arguments.pop() if draws else None
             self._take_arguments(placeholders, arguments)
             relations = list(relations)
-            with named(bind_rounded(self.graph, self._expressions(parts, relations), self.stated)):
-                known = self.stated | self.graph.bound
+            with named(bind_rounded(self.graph, self._expressions(parts, relations), self.graph.stated)):
+                known = self.graph.stated | self.graph.bound
                 self._check_ranges(ranges, known)
                 for relation in relations:
                     assert_holds(self.graph, relation, f"the program was exported for sizes with {shown(relation)}")
@@ -276,13 +240,21 @@ class _Walk:
         return self.captured[node] if node in self.captured else node.meta.get("val")
 
     def _stated(self, nodes: Sequence[Node]) -> set[str]:
-        """The symbols that the sizes of arguments determine."""
+        """The symbols that the sizes of arguments determine: none of integers that may be negative, as no size is."""
         shapes: list[Dims] = []
+        signed = self._signed(nodes)
         for node in nodes:
             self._enter(node)
             value = self._example(node)
-            shapes += [Spec(value).dims] if isinstance(value, torch.Tensor) else []
+            dims = Spec(value).dims if isinstance(value, torch.Tensor) else ()
+            shapes.append(tuple(d for d in dims if signed.isdisjoint(d.symbols())))
         return {source.name for source in symbol_sources(shapes)}
+
+    def _signed(self, nodes: Sequence[Node]) -> set[str]:
+        """The symbols of arguments that are integers and may be negative."""
+        values = [self._example(node) for node in nodes]
+        symbols = [v.node.expr for v in values if isinstance(v, torch.SymInt) and not _limits(v).lower >= 0]
+        return {str(size_of(symbol)) for symbol in symbols if isinstance(symbol, sympy.Symbol)}
 
     def _order_of(self, node: Node, is_bound: bool) -> tuple[int, ...] | None:
         """The order of axes that an argument is taken in; None for its own."""
@@ -296,7 +268,9 @@ class _Walk:
         value = self._example(node)
         if isinstance(value, torch.Tensor):
             spec = Spec(value)
-            dims = [d if d.symbols() <= self.stated else _unsolved(node, axis) for axis, d in enumerate(spec.dims)]
+            dims = [
+                d if d.symbols() <= self.graph.stated else _unsolved(node, axis) for axis, d in enumerate(spec.dims)
+            ]
             dims = [dims[axis] for axis in self.orders.get(node) or range(len(dims))]
             return tensor_type(dims, self.graph.element(spec.dtype))
         if isinstance(value, torch.SymInt):
@@ -307,7 +281,7 @@ class _Walk:
 
     def _take_arguments(self, nodes: Sequence[Node], arguments: Sequence[ir.Value]) -> None:
         """The placeholders' values. A symbol that is no size of a tensor is read from the argument that has it."""
-        stated = self.stated
+        stated = self.graph.stated
         for node, argument in zip(nodes, arguments, strict=True):
             value: Any = node.meta.get("val")
             if isinstance(value, torch.SymFloat):
@@ -319,10 +293,8 @@ class _Walk:
             self.values[node] = size
             if size.is_symbol and size.is_symbol not in stated:
                 stated.add(size.is_symbol)
-                if _least(value) >= 0:
-                    bind(self.graph, argument, size)
-                else:
-                    self.graph.given[size.is_symbol] = argument
+                with location(node):
+                    self._bind(argument, value, size)
         for node, argument in zip(nodes, arguments, strict=True):
             value = self._example(node)
             if isinstance(value, torch.Tensor):
@@ -330,10 +302,22 @@ class _Walk:
                 own = self.graph.transpose(argument, [list(order).index(axis) for axis in range(value.dim())])
                 self.values[node] = _of_sizes(self.graph, own, Spec(value).dims)
 
+    def _bind(self, argument: ir.Value, value: Any, size: Expr) -> None:
+        """Read the symbol of an argument that is an integer. What PyTorch assumed of its sign, each call checks."""
+        limits = _limits(value)
+        may_be_negative = not limits.lower >= 0
+        bind(self.graph, argument, size, may_be_negative=may_be_negative)
+        if may_be_negative:
+            symbol = value.node.expr
+            self._check_ends(symbol, limits, least=-_LARGEST)
+
     def _check_range(self, symbol: Any, limits: Any) -> None:
         """Each call checks a range that the user gave. PyTorch's own smallest size of 2 is no such range."""
+        self._check_ends(symbol, limits, least=2 if str(size_of(symbol)) in self.graph.stated else 0)
+
+    def _check_ends(self, symbol: Any, limits: Any, least: int) -> None:
+        """Each call checks the ends of a range; a start of `least` or below it is none."""
         low, high, name = limits.lower, limits.upper, shown(symbol)
-        least = 2 if str(size_of(symbol)) in self.stated else 0
         if isinstance(low, sympy.Integer) and int(low) > least:
             assert_holds(self.graph, sympy.Ge(symbol, low), f"{name} is below its range, which starts at {low}")
         if isinstance(high, sympy.Integer) and int(high) < _LARGEST:
@@ -345,7 +329,7 @@ class _Walk:
         """Translate the nodes of a graph whose placeholders have values."""
         for node in module.graph.nodes:
             if node.op == "call_function":
-                with _location(node):
+                with location(node):
                     self._enter(node)
                     self.values[node] = self._call(node)
 
@@ -369,9 +353,6 @@ class _Walk:
             self.graph.outs = [Spec(v) for v in parts if isinstance(v, torch.Tensor)]
         except NoSize as error:
             raise self.graph.refuse(str(error)) from None
-        names = {name for out in self.graph.outs for d in out.dims for name in d.symbols()}
-        if names & self.graph.given.keys():
-            raise self.graph.refuse("an integer that may be negative is a size", "say torch._check(n >= 0)")
 
     def _call(self, node: Node) -> Any:
         value = node.meta.get("val")
@@ -391,15 +372,20 @@ class _Walk:
             return higher(self.graph, self._run, *arguments)
         if getattr(node.target, "__name__", "") == "getitem":
             return arguments[0][arguments[1]]
-        raise self.graph.refuse("this function has no translation", _INSTEAD)
+        raise self.graph.refuse("this function has no translation")
 
     def _check(self, node: Node) -> None:
         if str(node.target) != "aten._assert_scalar.default":
             return
         condition = node.args[0]
         condition = condition.meta["val"] if isinstance(condition, Node) else condition
-        if isinstance(condition, torch.SymBool):
+        if isinstance(condition, torch.SymBool) and self._is_of_values(condition.node.expr):
             assert_holds(self.graph, condition.node.expr, str(node.args[1]))
+
+    def _is_of_values(self, relation: Any) -> bool:
+        """Tells whether a relation is one of values: that of where a tensor starts in memory is not."""
+        symbols = (symbol for symbol in relation.free_symbols if symbol.is_integer)
+        return all(self.graph.knows(size_of(symbol)) for symbol in symbols)
 
     def _arguments(self, node: Node) -> list[Any]:
         """The op's arguments in the order of its schema."""
@@ -461,9 +447,9 @@ def _of_sizes(t: Graph, x: ir.Value, dims: Dims) -> ir.Value:
     return t.op("real_dynamic_slice", [x, *map(shape_tensor, bounds)], dims, element_type_of(x))
 
 
-def _least(value: Any) -> Any:
-    """The lower bound of a symbolic integer, as far as PyTorch knows."""
-    return value.node.shape_env.bound_sympy(value.node.expr).lower
+def _limits(value: Any) -> Any:
+    """The bounds of a symbolic integer, as far as PyTorch knows."""
+    return value.node.shape_env.bound_sympy(value.node.expr)
 
 
 def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:

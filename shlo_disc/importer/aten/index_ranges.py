@@ -27,7 +27,7 @@ def check_in_range(t: Graph, index: ir.Value, size: Expr, may_be_negative: bool)
 
     Inside loops and branches, which a call may not reach, nothing is checked.
     """
-    found = _range_of(index) if ir.InsertionPoint.current.block.owner.operation.name == "func.func" else None
+    found = _range_of(index) if _is_always_run() else None
     if found is None:
         return
     low, high = found
@@ -35,6 +35,17 @@ def check_in_range(t: Graph, index: ir.Value, size: Expr, may_be_negative: bool)
     least = -size if may_be_negative else Expr.const(0)
     if low.constant is None or low.constant < 0:
         _check(t, low, "GE", least, f"indices from {low} are out of range for an axis of {size}")
+
+
+def check_equal(t: Graph, size: Expr, wanted: Expr, what: str) -> None:
+    """Check at each call that two sizes are equal, outside of loops and branches."""
+    if size != wanted and _is_always_run():
+        _check(t, size, "EQ", wanted, f"{what} is {size}, and has to be {wanted}")
+
+
+def _is_always_run() -> bool:
+    """Tells whether a call always reaches what is translated: it is in no loop or branch."""
+    return bool(ir.InsertionPoint.current.block.owner.operation.name == "func.func")
 
 
 def _check(t: Graph, left: Expr, direction: str, right: Expr, message: str) -> None:

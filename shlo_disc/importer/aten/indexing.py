@@ -10,14 +10,14 @@ import torch
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
 from shlo_disc.transforms.views import shape_tensor
 
 from .data_sizes import places_of
 from .graph import Graph, axis_of, numbers_of, working
-from .index_ranges import check_in_range
+from .index_ranges import check_equal, check_in_range
 from .ordering import running
-from .shapes import corner, join, piece, start_of, step_of
+from .shapes import corner, count_of, join, piece, start_of, step_of
 from .sizes import size_of
 from .table import translates
 
@@ -295,12 +295,14 @@ def masked_fill(t: Graph, x: ir.Value, mask: ir.Value, number: Any) -> ir.Value:
 
 @translates("slice_scatter")
 def slice_replaced(
-    t: Graph, x: ir.Value, source: ir.Value, axis: int = 0, start: Any = None, _: Any = None, step: Any = 1
+    t: Graph, x: ir.Value, source: ir.Value, axis: int = 0, start: Any = None, end: Any = None, step: Any = 1
 ) -> ir.Value:
-    """A tensor with a slice replaced by another tensor."""
+    """A tensor with a slice replaced by another tensor. PyTorch does not check its size while it traces the op."""
     axis = axis_of(axis, len(t.dims))
     size, count = t.dims[axis], dims_of(source)[axis]
     first, source = start_of(start, size), t.convert(source, t.dtype)
+    if any(e is not None and as_expr(e).constant is None for e in (start, end)):
+        check_equal(t, count, count_of(first, end, size, step_of(t, step)), "the size of what replaces a slice")
     if step_of(t, step) == 1:
         ahead = piece(t, x, axis, Expr.const(0), first)
         behind = piece(t, x, axis, first + count, size - first - count)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Relations of sizes that PyTorch states, as assertions that annotate learns from and each call checks."""
+"""Relations of sizes that PyTorch states, as assertions that annotate learns from and each call checks.
+
+And symbols that are read from data."""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from typing import Any
 import sympy
 import torch
 
+from shlo_disc.shape_dialect.dialect.types import dims_attr
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph
 from .sizes import NoSize, size_of
@@ -37,6 +41,16 @@ def state(t: Graph, condition: ir.Value, message: str) -> None:
         "has_side_effect": ir.BoolAttr.get(True),
     }
     ir.Operation.create("stablehlo.custom_call", [], [condition], attributes)
+
+
+def bind(t: Graph, value: ir.Value, size: Expr, may_be_negative: bool = False) -> None:
+    """Read a symbol from an integer tensor of one element. Each call checks that it is not negative, unless it may."""
+    t.bound.add(str(size.is_symbol))
+    attributes: dict[str, ir.Attribute] = {"symbols": dims_attr((size,))}
+    ir.Operation.create("disc.bind", [], [value], attributes)
+    if not may_be_negative:
+        least = t.size(Expr.const(0), torch.int64)
+        state(t, t.compare("GE", t.size(size, torch.int64), least), f"{size} is read from data, and is negative")
 
 
 def truth(t: Graph, relation: Any) -> ir.Value:

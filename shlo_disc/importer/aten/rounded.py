@@ -16,9 +16,9 @@ from torch.utils._sympy.value_ranges import bound_sympy
 
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
-from .data_sizes import bind
 from .graph import Graph
 from .reals import real
+from .relations import bind
 from .sizes import ROUNDED, NoSize, size_of
 
 

@@ -10,10 +10,12 @@ import torch
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr, ceildiv
 from shlo_disc.transforms.views import shape_tensor
 
 from .graph import Graph, axis_of, numbers_of
+from .index_ranges import check_in_range
+from .sizes import define
 from .table import translates
 
 _ZERO, _ONE = Expr.const(0), Expr.const(1)
@@ -116,10 +118,21 @@ def start_of(start: Any, size: Expr) -> Expr:
 
 
 @translates("slice.Tensor", "slice_copy.Tensor")
-def sliced(t: Graph, x: ir.Value, axis: int = 0, start: Any = None, _: Any = None, step: Any = 1) -> ir.Value:
-    """A slice as in Python; PyTorch determines its number of elements."""
+def sliced(t: Graph, x: ir.Value, axis: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> ir.Value:
+    """A slice as in Python; PyTorch determines its number of elements, or leaves it open where an end is data."""
     axis = axis_of(axis, len(t.dims))
-    return piece(t, x, axis, start_of(start, dims_of(x)[axis]), t.dims[axis], step_of(t, step))
+    size, count = dims_of(x)[axis], t.dims[axis]
+    first = start_of(start, size)
+    if not t.knows(count):
+        count = count_of(first, end, size, step_of(t, step))
+        define({t.node.meta["val"].shape[axis].node.expr: count})
+    return piece(t, x, axis, first, count, step_of(t, step))
+
+
+def count_of(start: Expr, end: Any, size: Expr, step: int) -> Expr:
+    """The number of elements of a slice from `start` on, which `start_of` gives, along an axis of a size."""
+    last = size if end is None or as_expr(end).constant == _END else bounded(end, size)
+    return Expr.maximum(0, ceildiv(last - start, Expr.const(step)))
 
 
 def step_of(t: Graph, step: Any) -> int:
@@ -246,6 +259,7 @@ def flipped(t: Graph, x: ir.Value, axes: Sequence[int]) -> ir.Value:
 def index_replaced(t: Graph, x: ir.Value, source: ir.Value, axis: int, index: Any) -> ir.Value:
     """A tensor whose elements at one index of an axis are replaced."""
     axis = axis_of(axis, len(t.dims))
+    check_in_range(t, t.number(as_expr(index), torch.int64), t.dims[axis], may_be_negative=True)
     dims = tuple(_ONE if a == axis else d for a, d in enumerate(t.dims))
     at = t.compare("EQ", t.iota(t.dims, axis, torch.int64), t.operand(place(index, t.dims[axis]), torch.int64))
     return t.select(at, t.stretch(t.reshape(t.convert(source, t.dtype), dims), t.dims), x)

@@ -73,6 +73,11 @@ def named(symbols: Mapping[Any, Expr]) -> Iterator[None]:
         _named.reset(token)
 
 
+def define(symbols: Mapping[Any, Expr]) -> None:
+    """Read symbols of SymPy as expressions, up to the end of the innermost `named`."""
+    _named.set({**_named.get(), **symbols})
+
+
 def shown(e: Any) -> str:
     """An expression or relation of SymPy in the user's symbols."""
     names = {symbol: sympy.Symbol(str(name)) for symbol, name in _named.get().items() if symbol.is_Symbol}
