@@ -156,8 +156,13 @@ CODES = (
     # Calls.
     Code("DISC-S101", "ShapeError", r"^Rank mismatch", "an array has the wrong rank"),
     Code("DISC-S102", "ShapeError", r"^Shape mismatch", "an array has the wrong size in a fixed dimension"),
-    Code("DISC-S103", "ShapeError", r"symbolic shape constraint|^the sizes do not satisfy", "sizes violate a constraint"),
-    Code("DISC-S104", "ShapeError", r"polymorphic shapes spec|The program takes|The program was exported", "sizes contradict each other"),
+    Code(
+        "DISC-S103", "ShapeError", r"symbolic shape constraint|^the sizes do not satisfy", "sizes violate a constraint",
+    ),
+    Code(
+        "DISC-S104", "ShapeError", r"polymorphic shapes spec|The program takes|The program was exported",
+        "sizes contradict each other",
+    ),
     Code("DISC-S105", "ShapeError", r"64 bits", "a size or a number of bytes does not fit in 64 bits"),
     Code("DISC-S100", "ShapeError", "", "symbols or shapes do not match the program"),
     Code("DISC-T101", "ArgumentTypeError", r"^Dtype mismatch", "an array has the wrong dtype"),

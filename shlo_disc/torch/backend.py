@@ -102,10 +102,11 @@ def _read(chosen: Mapping[str, Any]) -> tuple[dict[str, bool], Options]:
     others = {name: value for name, value in chosen.items() if name not in _OWN}
     try:
         return {name: bool(chosen.get(name, default)) for name, default in _OWN.items()}, Options(**others)
-    except TypeError as error:
-        raise OptionError(
-            f"options= of torch.compile takes fallback, freezing and the fields of shlo_disc.Options: {error}"
-        ) from None
+    except OptionError as error:
+        if not error.message.startswith("Options has no option"):
+            raise
+        text = "options= of torch.compile takes fallback, freezing and the fields of shlo_disc.Options"
+        raise OptionError(f"{text}: {error.message}") from None
 
 
 class CompiledGraph:
