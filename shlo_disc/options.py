@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -238,15 +239,6 @@ class Options:
     compile_bytes: int | None = None
     progress: bool | None = None
 
-    def __new__(cls, *_: Any, **chosen: Any) -> Options:
-        """Raises OptionError for an option that there is not, with the one whose name is nearest."""
-        known = [entry.name for entry in fields(cls)]
-        for name in chosen.keys() - set(known):
-            nearest = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else f"; the options are {', '.join(known)}"
-            raise OptionError(f"Options has no option {name!r}{hint}")
-        return super().__new__(cls)
-
     def __post_init__(self) -> None:
         """Raises OptionError on a value that no compilation can use."""
         for name, least in (("threads", 0), ("replicas", 1), ("cache_bytes", 0)):
@@ -361,6 +353,24 @@ class Options:
     def bytes_to_read(self) -> int:
         """The memory for reading a program. Raises OptionError for an invalid environment variable."""
         return _stated(READ_BYTES_VARIABLE, _READ_BYTES) if self.read_bytes is None else self.read_bytes
+
+
+def _naming_the_nearest(init: Callable[..., None]) -> Callable[..., None]:
+    """The constructor with an OptionError for an option that there is not, which names the nearest one."""
+
+    @functools.wraps(init)
+    def checked(self: Options, *args: Any, **chosen: Any) -> None:
+        known = [entry.name for entry in fields(Options)]
+        for name in chosen.keys() - set(known):
+            nearest = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else f"; the options are {', '.join(known)}"
+            raise OptionError(f"Options has no option {name!r}{hint}")
+        init(self, *args, **chosen)
+
+    return checked
+
+
+Options.__init__ = _naming_the_nearest(Options.__init__)  # type: ignore[method-assign]
 
 
 def _default_of(option: Field[Any]) -> Any:
