@@ -86,7 +86,7 @@ def _segment_rows(c: Compilation, number: int) -> dict[str, Any]:
 def _check_row(check: Check, place: Callable[[Expr], int]) -> dict[str, Any]:
     """A check, whose relation is only shown."""
     row = {"kind": check.kind, "message": check.message, "operands": [place(o) for o in check.operands]}
-    return row if check.kind == "overflow" else row | {"relation": str(check.relation)}
+    return row if check.kind == "overflow" else row | {"relation": str(check.relation.balanced())}
 
 
 def _constraints_on(c: Compilation, name: str) -> list[str]:

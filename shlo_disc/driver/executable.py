@@ -105,9 +105,12 @@ class Executable(NativeOwner):
         """
         return self._loaded.execute_sharded(shards, output=self._output)
 
-    def bind(self, *args: Any, donate: bool = False, copy: bool = True) -> BoundExecutable:
+    def bind(
+        self, *args: Any, weights: Mapping[str, Any] | None = None, donate: bool = False, copy: bool = True
+    ) -> BoundExecutable:
         """The program with its first arguments fixed, such as weights in serving; call it with the others.
 
+        weights: arguments by their names, in any order, such as the contents of an .npz file; they come after `args`.
         Right-hand sides of matrix products are packed once for all shapes; if nothing else reads them, only the packed
         form is kept. All other arrays are copied. You may change or drop the arrays afterwards. With `donate`, each
         jax.Array or Buffer is deleted once it has been packed or copied, so the weights are never in memory twice. With
@@ -115,7 +118,7 @@ class Executable(NativeOwner):
         them while the bound program is in use, because packed forms would not change. Raises ValueError for `donate`
         with `copy=False`, ArgumentTypeError, ShapeError and AllocationError.
         """
-        return self._loaded.bind(*args, output=self._output, donate=donate, copy=copy)
+        return self._loaded.bind(*args, weights=weights, output=self._output, donate=donate, copy=copy)
 
     def _load_here(self) -> LoadedExecutable | None:
         """The loaded program; None for a GPU, and for a chosen processor that is not this one: a call then raises."""

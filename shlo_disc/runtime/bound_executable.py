@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.errors import ArgumentTypeError
+from shlo_disc.errors import ArgumentTypeError, ShapeError
 
 from . import _native
 from .call_results import CommandTime, RecordedSpan, command_times, output_of, recorded_spans
@@ -50,7 +50,7 @@ class BoundExecutable(NativeOwner):
             bound_tree=call_tree(bound).native(),
             rest_tree=rest.native(),
             explain_bound=explainer(executable.name, call_tree(bound)),
-            explain_structure=explainer(executable.name, rest, count),
+            explain_structure=executable.explainer(rest, count),
             donate=donate,
             copy=copy,
         )
@@ -67,12 +67,24 @@ class BoundExecutable(NativeOwner):
         """Runs the program on its other arguments; results are jax.Arrays if any argument, bound or not, is one."""
         if kwargs and self._names:
             args, kwargs = self._names.by_position(args, kwargs)
-        return self._native.execute(args, kwargs, self._output)
+        try:
+            return self._native.execute(args, kwargs, self._output)
+        except (ArgumentTypeError, ShapeError) as error:
+            raise self.executable.worded(error) from None
 
     def execute(
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
     ) -> Any:
         """As `LoadedExecutable.execute`."""
+        try:
+            return self.execute_unworded(args, kwargs, output=output)
+        except (ArgumentTypeError, ShapeError) as error:
+            raise self.executable.worded(error) from None
+
+    def execute_unworded(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
+    ) -> Any:
+        """As `execute`; errors count the arguments of programs of PyTorch, as those of other programs do."""
         if kwargs and self._names:
             args, kwargs = self._names.by_position(args, kwargs)
         return self._native.execute(tuple(args), dict(kwargs or {}), output_of(output))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.errors import ArgumentTypeError, ArtifactError, ShapeError
+from shlo_disc.errors import ArgumentTypeError, ArtifactError, DiscError, ShapeError
 from shlo_disc.options import runs_on
-from shlo_disc.shape_dialect.dtypes import BY_NAME
+from shlo_disc.shape_dialect.dtypes import BY_NAME, numpy_dtype
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import _native
@@ -29,6 +29,7 @@ from .native_module import install_blas, install_custom_call, install_extension_
 from .native_owner import NativeOwner
 from .parameter_names import ParameterNames
 from .tree import LEAF, TreeSpec, call_tree, explainer
+from .words_of_torch import explainer_of_torch, names_of_torch, of_array
 
 if TYPE_CHECKING:
     from .client import Client
@@ -97,6 +98,7 @@ class LoadedExecutable(NativeOwner):
         self.in_tree, self.out_tree = trees
         self.name: str = header["name"]
         self.parameter_names = ParameterNames.of(header, trees[0])
+        self._names_of_torch = names_of_torch(header) if self.parameter_names else ()
         if header.get("blas", True):
             install_blas()
         if any(call["target"].startswith("lapack_") for call in header.get("calls", ())):
@@ -127,7 +129,7 @@ class LoadedExecutable(NativeOwner):
             packed=self._level.packed,
             in_tree=self.in_tree.native(),
             out_tree=self.out_tree.native(),
-            explain_structure=explainer(self.name, self.in_tree),
+            explain_structure=self.explainer(self.in_tree),
             memory=device.default_memory(),
             jax_converter=jax_converter,
             key_array=key_array,
@@ -154,9 +156,9 @@ class LoadedExecutable(NativeOwner):
             args, kwargs = self.parameter_names.by_position(args, kwargs)
         try:
             return self._native(*args, **kwargs)
-        except ArgumentTypeError:
-            if not is_traced(args, kwargs):
-                raise
+        except (ArgumentTypeError, ShapeError) as error:
+            if isinstance(error, ShapeError) or not is_traced(args, kwargs):
+                raise self.worded(error) from None
         return self.in_jax(args, kwargs)
 
     def execute(
@@ -170,10 +172,20 @@ class LoadedExecutable(NativeOwner):
             args, kwargs = self.parameter_names.by_position(args, kwargs)
         try:
             return self._native.execute(tuple(args), dict(kwargs or {}), output_of(output))
-        except ArgumentTypeError:
-            if not is_traced(args, kwargs or {}):
-                raise
+        except (ArgumentTypeError, ShapeError) as error:
+            if isinstance(error, ShapeError) or not is_traced(args, kwargs or {}):
+                raise self.worded(error) from None
         return self.in_jax(tuple(args), kwargs or {})
+
+    def worded(self, error: DiscError) -> DiscError:
+        """The error of a call; for programs of PyTorch it has the names of arguments in place of positions."""
+        return of_array(error, self._names_of_torch) if self._names_of_torch else error
+
+    def explainer(self, tree: TreeSpec, bound: int = 0) -> Callable[..., str]:
+        """The function that explains why a call does not fit `tree`. bound: how many arguments `bind` has fixed."""
+        if self._names_of_torch:
+            return explainer_of_torch(self.name, self._names_of_torch, bound)
+        return explainer(self.name, tree, bound)
 
     @functools.cached_property
     def in_jax(self) -> JaxFunction:
@@ -215,9 +227,17 @@ class LoadedExecutable(NativeOwner):
             raise ValueError(f"'{self.name}' runs on {self.num_replicas} different GPUs, not on {places}")
         return first.execute_sharded(calls, memories, output_of(output), on)
 
-    def bind(self, *args: Any, output: str | None = None, donate: bool = False, copy: bool = True) -> BoundExecutable:
+    def bind(
+        self,
+        *args: Any,
+        weights: Mapping[str, Any] | None = None,
+        output: str | None = None,
+        donate: bool = False,
+        copy: bool = True,
+    ) -> BoundExecutable:
         """The program with its first arguments fixed, such as weights in serving. `output`: as in `execute`.
 
+        weights: arguments by their names, in any order, such as the contents of an .npz file; they come after `args`.
         Right-hand sides of matrix products are packed once for all shapes; all other arrays are copied. You may change
         or drop the arrays afterwards. With `donate`, each jax.Array or Buffer is deleted once it has been packed or
         copied, so weights are never in memory twice. With `copy=False`, the arrays are kept alive and read in place,
@@ -225,7 +245,24 @@ class LoadedExecutable(NativeOwner):
         would not change. Raises ValueError for `donate` with `copy=False`, ArgumentTypeError and ShapeError before
         anything is deleted, and AllocationError.
         """
-        return BoundExecutable(self, args, output, donate, copy)
+        if weights is not None:
+            placed = self.parameter_names.with_weights(args, weights)
+            args = tuple(self._of_its_dtype(value, place) for place, value in enumerate(placed))
+        try:
+            return BoundExecutable(self, args, output, donate, copy)
+        except (ArgumentTypeError, ShapeError) as error:
+            raise self.worded(error) from None
+
+    def _of_its_dtype(self, value: Any, place: int) -> Any:
+        """An array in the dtype of the argument, where a file has kept the bytes of one that NumPy does not have."""
+        rows = self.header["arguments"]
+        kind = getattr(getattr(value, "dtype", None), "kind", "")
+        if kind != "V" or len(rows) != len(self.in_tree.children[0].children):
+            return value
+        dtype = BY_NAME.get(rows[place]["dtype"])
+        if dtype is None or not dtype.is_extension or numpy_dtype(dtype).itemsize != value.dtype.itemsize:
+            return value
+        return value.view(numpy_dtype(dtype))
 
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
         """Run the program, drop its results, and return the time of each command; on a GPU, as timed by the GPU.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shlo_disc.errors import ArtifactError
+from shlo_disc.errors import ArgumentTypeError, ArtifactError
 
 from .tree import TreeSpec
 
@@ -42,5 +42,27 @@ class ParameterNames:
             placed.append(rest.pop(name))
         return tuple(placed), rest
 
+    def with_weights(self, args: Sequence[Any], weights: Mapping[str, Any]) -> list[Any]:
+        """The first arguments of a program: those given by position, and after them the weights in their places.
 
-__all__ = ["ParameterNames"]
+        Raises ArgumentTypeError for names that the program does not have, and where one is missing between others.
+        """
+        rest = self.names[len(args) :]
+        if unknown := [name for name in weights if name not in rest]:
+            others = f"it takes {listed(rest)}" if rest else "it has no names of arguments: give weights by position"
+            raise ArgumentTypeError(f"weights= has {listed(unknown)}, which the program does not take: {others}")
+        count = 1 + max((place for place, name in enumerate(rest) if name in weights), default=-1)
+        if missing := [name for name in rest[:count] if name not in weights]:
+            raise ArgumentTypeError(f"weights= lacks {listed(missing)}")
+        return [*args, *(weights[name] for name in rest[:count])]
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names in one line, of which the first and the last ones are shown where there are many."""
+    shown = list(names)
+    if len(shown) > most:
+        shown[most - 3 : -2] = [f"{len(shown) - most + 1} more"]
+    return ", ".join(name or "one without a name" for name in shown)
+
+
+__all__ = ["ParameterNames", "listed"]

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
@@ -18,10 +20,10 @@ from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import ArgumentTypeError, ProgramError, ShapeError
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.runtime.described import program_text, target_text
+from shlo_disc.runtime.words_of_torch import in_words_of_torch
 from shlo_disc.torch.arguments import Structure
-from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
+from shlo_disc.torch.tensors import as_argument, as_array, as_tensor, new_key, write_arrays
 from shlo_disc.torch.weights import Weights
-from shlo_disc.torch.words import in_words_of_torch
 
 if TYPE_CHECKING:
     from shlo_disc.driver.executable import Executable
@@ -152,12 +154,12 @@ def _state(program: ExportedProgram) -> tuple[list[Any], list[Any]]:
 def _names_of_arguments(program: ExportedProgram, structure: Structure, captured: int, draws: bool) -> tuple[str, ...]:
     """The names of the translated program's arguments: those of parameters and buffers, and of `forward`'s arguments.
 
-    captured: the number of tensors that come first, without a name. draws: a key comes last.
+    captured: the number of tensors that come first, which PyTorch does not name. draws: a key comes last.
     """
     fixed, changed = _state(program)
     state = [str(spec.target) for spec in (*fixed, *changed)]
     users = [structure.paths[name] for name in structure.read_names]
-    return (*[""] * captured, *state, *users, *["random key"] * draws)
+    return (*(f"captured {i}" for i in range(captured)), *state, *users, *["random key"] * draws)
 
 
 class ExportedExecutable:
@@ -207,7 +209,7 @@ class ExportedExecutable:
             leaves.append(new_key())
         program = self._weights.program(self._fixed)
         try:
-            found = program.execute(tuple(leaves), {}, output="buffer")
+            found = program.execute_unworded(tuple(leaves), {}, output="buffer")
         except (ShapeError, ArgumentTypeError) as error:
             raise in_words_of_torch(error, self._names_of_leaves(given, len(leaves))) from None
         results = [found] if not isinstance(found, list | tuple) else list(found)
@@ -236,6 +238,25 @@ class ExportedExecutable:
         return self.executable.compile_count
 
     # ---- state ------------------------------------------------------------------------------------------------------
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """The parameters and buffers that the program reads, by name, as arrays that share the tensors' memory.
+
+        They are the first arguments of `executable`, in the order of axes that it takes: for
+        `load(path).bind(weights=...)`. Buffers that the program changes are not among them: each call takes these.
+        """
+        arrays = self._weights.arguments([tensor.detach() for tensor in self._fixed])
+        names = self.executable.artifact.header["pytree"]["names"]
+        return {names[place]: as_array(array) for place, array in enumerate(arrays)}
+
+    def save(self, path: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None = None) -> None:
+        """Write the program to a file, which `shlo_disc.load` loads without PyTorch and without a compiler.
+
+        weights: a second file, an .npz, for `weights()`; the program itself is without them. Raises OSError.
+        """
+        self.executable.save(path)
+        if weights is not None:
+            write_arrays(weights, self.weights())
 
     def rebind(self) -> None:
         """Read parameters and buffers again. Needed after changes that PyTorch does not count, through `.data`."""

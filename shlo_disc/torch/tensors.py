@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import zipfile
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ import torch
 import torch.utils.dlpack
 
 from shlo_disc.errors import ArgumentTypeError
+from shlo_disc.shape_dialect.dtypes import BY_NUMPY, numpy_dtype
 
 
 def as_argument(value: Any, what: str, order: tuple[int, ...] | None = None) -> Any:
@@ -38,14 +42,14 @@ _NOT_NUMPY = frozenset(
 class _Lent:
     """A tensor by DLPack."""
 
-    __slots__ = ("_tensor",)
+    __slots__ = ("tensor",)
 
     def __init__(self, tensor: torch.Tensor):
-        self._tensor = tensor
+        self.tensor = tensor
 
     def __dlpack__(self, **_: Any) -> Any:
         """The tensor's memory."""
-        return torch.utils.dlpack.to_dlpack(self._tensor)
+        return torch.utils.dlpack.to_dlpack(self.tensor)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The CPU."""
@@ -58,9 +62,30 @@ def _other(value: Any, what: str) -> Any:
     if isinstance(value, float):
         return np.array(value, np.float64)
     if not isinstance(value, torch.Tensor):
-        hint = f": convert it by torch.from_numpy({what})" if isinstance(value, np.ndarray) else ""
-        raise ArgumentTypeError(f"{what} is {type(value).__name__}, not a tensor{hint}")
+        remedy = "; make it one by torch.from_numpy" if isinstance(value, np.ndarray | np.generic) else ""
+        raise ArgumentTypeError(f"{what} is {type(value).__name__}, not a tensor{remedy}")
     raise ArgumentTypeError(f"{what} is a {type(value).__name__} of layout {value.layout}, not a dense tensor")
+
+
+def as_array(argument: Any) -> np.ndarray:
+    """What `as_argument` makes of a tensor, as a NumPy array of the same memory, also for dtypes of ml_dtypes."""
+    if not isinstance(argument, _Lent):
+        return np.asarray(argument)
+    tensor = argument.tensor
+    dtype = numpy_dtype(BY_NUMPY[str(tensor.dtype).removeprefix("torch.")])
+    return tensor.view(_BYTES[tensor.element_size()]).numpy().view(dtype)
+
+
+_BYTES = {1: torch.uint8, 2: torch.int16}
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays of any names as an .npz file, one at a time. Raises OSError."""
+    with zipfile.ZipFile(path, "w") as file:
+        for name, array in arrays.items():
+            own = array if array.dtype.kind != "V" else array.view(f"V{array.dtype.itemsize}")
+            with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, own, allow_pickle=False)
 
 
 _KINDS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)

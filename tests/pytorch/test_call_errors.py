@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 import shlo_disc  # noqa: E402
 from shlo_disc.errors import ArgumentTypeError, DiscError, OptionError, ProgramError, ShapeError  # noqa: E402
 from shlo_disc.runtime.described import argument_names  # noqa: E402
+from shlo_disc.tools.cli import main  # noqa: E402
 
 Dim, export = torch.export.Dim, torch.export.export
 OF_JAX = re.compile(r"symbolic_shape|constraints=|polymorphic|symbolic shape|jax|JAX|args\[\d|stablehlo|Ne\(|Eq\(")
@@ -156,6 +157,92 @@ def test_names_survive_in_a_file(tmp_path: Path) -> None:
     assert argument_names(loaded.header) == ["layer.weight", "layer.bias", "tokens"]
     weights = {"layer.weight": np.ones((3, 4), np.float32), "layer.bias": np.zeros(3, np.float32)}
     np.testing.assert_array_equal(loaded(**weights, tokens=np.ones((2, 4), np.float32)), np.full((2, 3), 4))
+
+
+def test_an_array_in_place_of_a_tensor() -> None:
+    run = shlo_disc.compile(scaled())
+    with torch.no_grad(), pytest.raises(ArgumentTypeError, match=r"tokens is ndarray, not a tensor.*torch\.from_numpy"):
+        run(np.ones((2, 4), np.float32))
+
+
+class Steps(torch.nn.Module):
+    """A parameter, a buffer of the state, one that no state has, and one that each call changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+        self.register_buffer("scale", torch.tensor(2.0))
+        self.register_buffer("hidden", torch.arange(3.0), persistent=False)
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, tokens: Any) -> Any:
+        self.count += 1
+        return self.layer(tokens) * self.scale + self.hidden
+
+
+def saved(folder: Path, module: Any, *args: Any) -> tuple[Any, Any]:
+    """A program that was written and read, and the file of its weights."""
+    run = shlo_disc.compile(program(module, *args, tokens={0: Dim("batch", max=8)}))
+    run.save(folder / "program.disc", weights=folder / "weights.npz")
+    return shlo_disc.load(folder / "program.disc", trust=True), np.load(folder / "weights.npz")
+
+
+def test_weights_in_a_file(tmp_path: Path) -> None:
+    module = Steps()
+    loaded, weights = saved(tmp_path, module, ones(2, 4))
+    assert sorted(weights) == ["hidden", "layer.bias", "layer.weight", "scale"]
+    serve = loaded.bind(weights=weights)
+    found, count = serve(count=np.float32(6), tokens=np.ones((5, 4), np.float32))[::-1]
+    with torch.no_grad():
+        np.testing.assert_allclose(found, module(ones(5, 4)).numpy(), rtol=1e-5)
+    assert count == 7
+    for name in ("hidden", "layer.weight"):
+        part = {key: weights[key] for key in weights if key != name}
+        with pytest.raises(ArgumentTypeError, match=rf"lacks {name}"):
+            loaded.bind(weights=part)(count=np.float32(6), tokens=np.ones((5, 4), np.float32))
+    with pytest.raises(ArgumentTypeError, match="has bias, which the program does not take: it takes layer.weight, "):
+        loaded.bind(weights={**weights, "bias": weights["scale"]})
+    with pytest.raises(ShapeError, match=r"Shape mismatch for layer\.bias\.shape\[0\]"):
+        loaded.bind(weights={**weights, "layer.bias": np.ones(5, np.float32)})
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_weights_of_other_dtypes_in_a_file(dtype: Any, tmp_path: Path) -> None:
+    module = torch.nn.Linear(4, 3).to(dtype)
+    run = shlo_disc.compile(program(module, ones(2, 4).to(dtype), input={0: Dim("batch")}))
+    run.save(tmp_path / "program.disc", weights=tmp_path / "weights.npz")
+    serve = shlo_disc.load(tmp_path / "program.disc", trust=True).bind(weights=np.load(tmp_path / "weights.npz"))
+    with torch.no_grad():
+        wanted = module(ones(2, 4).to(dtype)).double().numpy()
+    one = next(iter(run.weights().values())).dtype
+    np.testing.assert_allclose(serve(np.ones((2, 4), one)).astype(np.float64), wanted, rtol=1e-2)
+
+
+def test_words_of_a_file(tmp_path: Path) -> None:
+    loaded, weights = saved(tmp_path, Scaled(), ones(2, 4))
+    serve = loaded.bind(weights=weights)
+    calls = {
+        r"Rank mismatch for tokens: expected \(batch, 4\)": np.ones(4, np.float32),
+        r"tokens\.shape\[1\], which was fixed": np.ones((2, 5), np.float32),
+        r"convert it by tokens\.astype\('float32'\)": np.ones((2, 4)),
+        "batch is above its range, which ends at 8": np.ones((9, 4), np.float32),
+    }
+    for run, first in ((serve, ()), (loaded, tuple(weights.values()))):
+        for words, tokens in calls.items():
+            for call in (run, lambda *args, run=run: run.execute(args)):
+                with pytest.raises((ShapeError, ArgumentTypeError), match=words) as caught:
+                    call(*first, tokens)
+                assert not OF_JAX.search(str(caught.value))
+    with pytest.raises(ArgumentTypeError, match=r"lacks layer.bias, tokens. Weights are given by bind"):
+        loaded(weights["layer.weight"])
+    with pytest.raises(ArgumentTypeError, match="gives 'x', which is none of tokens"):
+        serve(x=np.ones((2, 4), np.float32))
+
+
+def test_constraints_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved(tmp_path, Scaled(), ones(2, 4))
+    assert main(["info", str(tmp_path / "program.disc")]) == 0
+    assert "\n  batch <= 8\n" in capsys.readouterr().out
 
 
 def test_what_is_no_exported_program() -> None:

@@ -100,3 +100,53 @@ def test_an_integer_becomes_a_size() -> None:
     for rows in (1, 3, 8):
         x = torch.randn(rows, 4)
         close(run(x), function(x), f"{rows} rows")
+
+
+MASKS: dict[str, Callable[..., Any]] = {
+    "rows": lambda x, m, n: x[m],
+    "columns": lambda x, m, n: x[:, n],
+    "beside a slice": lambda x, m, n: x[m, 1:],
+    "beside an integer": lambda x, m, n: x[m, 2],
+    "beside None": lambda x, m, n: x[None, m],
+    "behind dots": lambda x, m, n: x[..., n],
+    "one after the other": lambda x, m, n: x[m][:, n],
+    "before indices": lambda x, m, n: x[m][:, torch.tensor([1, 0])],
+    "elements": lambda x, m, n: x[x > 0],
+    "written": lambda x, m, n: x.index_put((m,), torch.tensor(3.0)),
+}
+
+
+class _Masked(torch.nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Any, m: Any, n: Any) -> Any:
+        return self.function(x, m, n)
+
+
+def _masked(function: Callable[..., Any]) -> Any:
+    dynamic = {"x": {0: torch.export.Dim.DYNAMIC}, "m": {0: torch.export.Dim.DYNAMIC}, "n": None}
+    values = torch.randn(5, 6), torch.arange(5) % 2 == 0, torch.arange(6) > 2
+    return shlo_disc.compile(torch.export.export(_Masked(function), values, dynamic_shapes=dynamic))
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks(name: str) -> None:
+    run = _masked(MASKS[name])
+    for rows in (5, 8, 3):
+        values = torch.randn(rows, 6), torch.rand(rows) > 0.5, torch.rand(6) > 0.5
+        torch.testing.assert_close(run(*values), MASKS[name](*values))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, m, n: x[m, torch.tensor([1])],
+        lambda x, m, n: x.index_put((m, n), torch.tensor(1.0)),
+        lambda x, m, n: x.index_put((m,), torch.tensor(1.0), accumulate=True),
+    ],
+)
+def test_masks_that_are_rejected(function: Callable[..., Any]) -> None:
+    with pytest.raises(shlo_disc.UnsupportedError, match=r'mask.*options=\{"fallback": True\}'):
+        _masked(function)

@@ -20,6 +20,7 @@ _HOLDS: dict[str, Callable[[int], bool]] = {
     "<": lambda d: d < 0,
 }
 _NEGATED = {"==": "!=", "!=": "==", ">=": "<", "<": ">=", "<=": ">", ">": "<="}
+_FLIPPED = {"==": "==", "!=": "!=", ">=": "<=", "<=": ">=", ">": "<", "<": ">"}
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,17 @@ class Relation:
         if self.operator == "<=":
             return ">=", -difference
         return (">=", difference - 1) if self.operator == ">" else (">=", -difference - 1)
+
+    def balanced(self) -> Relation:
+        """The relation as people write it: `s <= 512` for `- s + 512 >= 0`. One without a minus stays as it is."""
+        if all(c >= 0 for side in (self.lhs, self.rhs) for c, _ in side.terms):
+            return self
+        terms = (self.lhs - self.rhs).terms
+        left = Expr.from_terms((c, m) for c, m in terms if c > 0)
+        right = Expr.from_terms((-c, m) for c, m in terms if c < 0)
+        if left.constant is None:
+            return Relation(self.operator, left, right)
+        return Relation(_FLIPPED[self.operator], right, left)
 
     def __str__(self) -> str:
         return f"{self.lhs} {self.operator} {self.rhs}"

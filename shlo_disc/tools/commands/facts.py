@@ -7,6 +7,7 @@ What only a program has is None for an artifact.
 from __future__ import annotations
 
 import hashlib
+import re
 import string
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -43,7 +44,7 @@ def artifact_facts(artifact: Artifact) -> Facts:
             ],
             "results": [_tensor(row) for row in header["results"]],
             "symbols": [_symbol(row) for row in header["symbols"]],
-            "constraints": [_condition(c) for c in header["checks"] if c["kind"] in ("constraint", "equal")],
+            "constraints": [_condition(row) for row in _checks(header) if row["kind"] in _OF_CONSTRAINTS],
             "levels": [target_text(level.header) for level in artifact.levels()],
             "sections": [_section(artifact, name) for name in artifact.sections],
             "kernels": None,
@@ -140,12 +141,23 @@ def _kernel(launch: Launched) -> Facts:
     return {**found, "functions": list(launch.functions), "guards": guards}
 
 
-def _condition(check: Mapping[str, Any]) -> str:
-    """The condition of a check: as the user wrote it for JAX, else the relation, which not all artifacts have."""
-    known = check.get("relation")
-    text = str(check["message"]).removeprefix("Input shapes do not match the ")
-    if known and not text.startswith("symbolic shape constraint "):
-        return str(known)
+_OF_CONSTRAINTS = ("constraint", "equal", "data")
+"""The kinds of checks that are constraints; the others are of the ranges of symbols, and of sizes that overflow."""
+_REQUIRED = re.compile(r", which (.+?) requires\.")
+
+
+def _checks(header: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The checks of a header, those of sizes that are read from data last."""
+    return [row for segment in (header, *header.get("segments", ())) for row in segment["checks"]]
+
+
+def _condition(row: Mapping[str, Any]) -> str:
+    """The condition of a check, and what requires it; of old artifacts the part of the message that states it."""
+    text = row["message"]
+    if "relation" in row:
+        required = _REQUIRED.search(text)
+        return f"{row['relation']}, which {required[1]} requires" if required else str(row["relation"])
+    text = text.removeprefix("Input shapes do not match the ")
     text = text.removeprefix("polymorphic shapes specification. ").removeprefix("symbolic shape constraint ")
     return text.partition(", but found")[0].partition(" Using the following")[0]
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Errors of calls in PyTorch's words: names of `forward`'s arguments, Dims and `dynamic_shapes`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from shlo_disc.errors import ArgumentTypeError, DiscError, ShapeError
+
+from .parameter_names import listed
+
+_PATH = re.compile(r"args\[(\d+)\]")
+_FIXED = re.compile(r"^Shape mismatch for (\S+)\.shape\[(\d+)\] \(expected same constant\): (.*)$", re.DOTALL)
+_DTYPE = re.compile(r"^Dtype mismatch for (\S+): expected (\w+) and called with (\w+)$")
+_ASKED = re.compile(r"Expected (.*?), which (?:\S+ at )?(.*?) requires")
+
+
+def names_of_torch(header: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the arguments of a program of PyTorch, of its weights too; () for other programs.
+
+    Programs of JAX state their trees beside the names; those of PyTorch take all their tensors one by one.
+    """
+    pytree = header.get("pytree") or {}
+    return () if "in" in pytree else tuple(pytree.get("names", ()))
+
+
+def explainer_of_torch(name: str, names: Sequence[str], bound: int = 0) -> Callable[[Any, Any], str]:
+    """The function that explains for a call which of the arguments it lacks. bound: how many `bind` has fixed."""
+
+    def explain(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        taken = names[bound:]
+        fixed = f" beside the {bound} that bind has fixed" if bound else ""
+        text = f"'{name}' takes {len(taken)} arguments{fixed}; the call "
+        if unknown := [key for key in kwargs if key not in taken]:
+            return f"{text}gives {unknown[0]!r}, which is none of {listed(taken)}"
+        if twice := [key for key in taken[: len(args)] if key in kwargs]:
+            return f"{text}gives {twice[0]} by position and by name"
+        if len(args) > len(taken):
+            return f"{text}gives {len(args)}, and not only {listed(taken)}"
+        missing = [key for key in taken[len(args) :] if key not in kwargs]
+        return f"{text}lacks {listed(missing)}. Weights are given by bind(weights=...), in a file of arrays by name"
+
+    return explain
+
+
+def of_array(error: DiscError, names: Sequence[str]) -> DiscError:
+    """The error for a program of PyTorch that was loaded from a file, and takes arrays."""
+    return in_words_of_torch(error, dict(enumerate(names)), "{name}.astype({dtype!r})")
+
+
+def in_words_of_torch(
+    error: DiscError, names: Mapping[int, str], conversion: str = "{name}.to(torch.{dtype})"
+) -> DiscError:
+    """The same error for a program of PyTorch. names: what the user calls the arguments, by their positions."""
+    message = _PATH.sub(lambda found: names.get(int(found[1])) or found[0], error.message)
+    if isinstance(error, ShapeError):
+        return ShapeError(_of_sizes(message))
+    if isinstance(error, ArgumentTypeError) and (found := _DTYPE.match(message)):
+        return ArgumentTypeError(f"{message}: convert it by {conversion.format(name=found[1], dtype=found[2])}")
+    return type(error)(message) if isinstance(error, ArgumentTypeError) else error
+
+
+def _of_sizes(message: str) -> str:
+    if found := _FIXED.match(message):
+        name, axis, sizes = found.groups()
+        shapes = f"={{{name!r}: {{{axis}: Dim.AUTO}}}}" if name.isidentifier() else "= in which it is a Dim"
+        return (
+            f"Shape mismatch for {name}.shape[{axis}], which was fixed when the program was exported: {sizes}; where "
+            f"the module allows other sizes, export it with dynamic_shapes{shapes}"
+        )
+    finding, takes, rest = message.partition(". The program takes ")
+    if not takes:
+        return message
+    if "is above its range" in finding or "is below its range" in finding:
+        finding = f"{finding}, as max= and min= of its Dim say"
+    finding = _ASKED.sub(lambda found: f"{found[2]} asks that {found[1]}", finding)
+    return f"{finding}. The program was exported for {rest}: other sizes take an export with other dynamic_shapes="
+
+
+__all__ = ["explainer_of_torch", "in_words_of_torch", "names_of_torch", "of_array"]
