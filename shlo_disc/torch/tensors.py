@@ -68,7 +68,7 @@ def _other(value: Any, what: str) -> Any:
 
 
 def as_array(argument: Any) -> np.ndarray:
-    """What `as_argument` makes of a tensor, as a NumPy array of the same memory, also for dtypes of ml_dtypes."""
+    """A result of `as_argument` as a NumPy array of the same memory, also for dtypes of ml_dtypes."""
     if not isinstance(argument, _Lent):
         return np.asarray(argument)
     tensor = argument.tensor

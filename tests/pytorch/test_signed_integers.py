@@ -16,7 +16,7 @@ from shlo_disc.torch import backend  # noqa: E402
 F = torch.nn.functional
 
 NUMBERS = (2, -2, 0, 1, -1, 3, -3, 5, -5, 6, -6, 7, -7, 100, -100)
-"""Of both signs, and in and out of range, for axes of 5 and 6."""
+"""Integers of both signs, in and out of range, for axes of 5 and 6."""
 
 DYNAMIC = torch.export.Dim.DYNAMIC
 

@@ -32,7 +32,7 @@ LEAVE = (
     "leave it to PyTorch: compute it outside of the module that you export, or with torch.compile pass "
     'options={"fallback": True}'
 )
-"""What to do about an op that has no translation."""
+"""Advice about an op that has no translation."""
 
 Number = bool | int | float | complex
 
