@@ -14,6 +14,9 @@ from typing import Any
 
 from shlo_disc.errors import DeviceError, OptionError
 
+MOST_THREADS = 4096
+"""More threads than any machine has processors; a wrong number would take all that the system allows."""
+
 # ---- targets --------------------------------------------------------------------------------------------------------
 
 CPU = "cpu"
@@ -245,6 +248,8 @@ class Options:
             value = getattr(self, name)
             if not _is_integer(value) or value < least:
                 raise OptionError(f"{name} must be an integer of at least {least}, not {value!r}")
+        if self.threads > MOST_THREADS:
+            raise OptionError(f"threads must be an integer of at most {MOST_THREADS}, not {self.threads}")
         if self.opt_level is not None and not (_is_integer(self.opt_level) and 0 <= self.opt_level <= 3):
             raise OptionError(f"opt_level must be 0, 1, 2 or 3, not {self.opt_level!r}")
         if self.max_fusions is not None and (not _is_integer(self.max_fusions) or self.max_fusions < 0):

@@ -99,6 +99,8 @@ def specifications(
         specs = export.symbolic_args_specs(canonical((args, kwargs)), shapes, constraints)
     except TypeError as error:
         raise ArgumentTypeError(str(error)) from None
+    except IndexError:  # which JAX's parser raises where a number stands for a dimension that an argument lacks
+        raise OptionError("dynamic= has shapes of more dimensions than the arguments have") from None
     except ValueError as error:  # the texts of JAX's parser
         raise OptionError(f"dynamic= or constraints= do not fit the arguments: {error}") from None
 

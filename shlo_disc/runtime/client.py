@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from shlo_disc.options import MOST_THREADS
 from shlo_disc.shape_dialect.dtypes import BY_NUMPY
 
 from . import _native
@@ -31,11 +32,11 @@ class Client:
     """Programs are loaded into a client. Executables of one client share its threads and its memory.
 
     `device_count`: the number of devices that share these, for programs of several devices. `threads`: 0 means one for
-    each processor on which this process may run. `memory_limit`: the largest number of bytes for arenas, results,
-    copies, and packed or copied weights at a time, 0 for no limit. `cache_limit`: the largest number of bytes of freed
-    memory kept for later calls. `guard_pages`: a test mode in which the arena, every result and a copy of every
-    argument end at an inaccessible page. `native_device`: a device of the native core, which replaces the parameters
-    above; or several, one for each device.
+    each processor on which this process may run. `memory_limit`: the largest number of bytes for arenas, results and
+    copies at a time, into which each block of packed or copied weights has to fit, 0 for no limit. `cache_limit`: the
+    largest number of bytes of freed memory kept for later calls. `guard_pages`: a test mode in which the arena, every
+    result and a copy of every argument end at an inaccessible page. `native_device`: a device of the native core, which
+    replaces the parameters above; or several, one for each device.
     """
 
     def __init__(
@@ -50,6 +51,8 @@ class Client:
     ):
         if min(threads, memory_limit, cache_limit) < 0:
             raise ValueError("threads, memory_limit and cache_limit must not be negative")
+        if threads > MOST_THREADS:
+            raise ValueError(f"threads is {threads}; at most {MOST_THREADS}")
         native = native_device or _native.Processors(threads, memory_limit, cache_limit, guard_pages)
         natives = list(native) if isinstance(native, Sequence) else [native] * device_count
         self._topology = TopologyDescription(len(natives))

@@ -168,10 +168,10 @@ def test_memory_limits(tmp_path: Path) -> None:
     Program(path)(large)
 
 
-def test_weights_count_for_the_memory_limit(tmp_path: Path) -> None:
+def test_weights_have_to_fit_the_memory_limit(tmp_path: Path) -> None:
     function = shlo_disc.compile(lambda w, x: x @ w + w[0], args=(("256, 256", "float32"), ("n, 256", "float32")))
     program = Program(saved(tmp_path, function), memory_limit=100_000)
-    text = "limit is reached: 100000 bytes, of which .* in use; packed and copied weights count"
+    text = "limit is reached: 100000 bytes, of which .* in use; each block of packed or copied weights has to fit"
     with pytest.raises(CError, match=text) as caught:
         program.bind(np.zeros((256, 256), np.float32))
     assert caught.value.kind == "AllocationError"
@@ -180,7 +180,8 @@ def test_weights_count_for_the_memory_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"threads": -1}, "must not be negative"), ({"memory_limit": -1}, "must not be negative"),
+        ({"threads": -1}, "must not be negative"), ({"threads": 10**6}, "threads is 1000000; at most"),
+        ({"memory_limit": -1}, "must not be negative"),
         ({"struct_size": 0}, "struct_size of disc_load_options is not set"),
         ({"unknown": 1}, "an option that this version of the library does not have"),
     ],

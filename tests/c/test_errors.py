@@ -102,3 +102,11 @@ def test_missing_functions() -> None:
 
 def test_no_error_has_no_code() -> None:
     assert library().disc_error_code(None) == b""
+
+
+def test_the_argument_at_fault(artifact: Artifact) -> None:
+    program = Program(artifact.serialize())
+    for sizes, argument in (((9, 4, 9, 4), "args[0]"), ((0, 4, 0, 4), "args[0]"), ((3, 4, 2, 4), "args[1]")):
+        with pytest.raises(CError) as caught:
+            program.plan(*sizes)
+        assert caught.value.argument == argument

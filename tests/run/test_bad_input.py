@@ -297,6 +297,7 @@ OPTIONS: dict[str, tuple[Callable[[], Any], str]] = {
         "options must be a shlo_disc.Options, not {'threads': 1}",
     ),
     "negative threads": (lambda: Options(threads=-1), "threads must be an integer of at least 0, not -1"),
+    "a million threads": (lambda: Options(threads=10**6), "threads must be an integer of at most 4096, not 1000000"),
     "threads as a string": (lambda: Options(threads="2"), "threads must be an integer of at least 0, not '2'"),  # type: ignore[arg-type]
     "level": (lambda: Options(opt_level=7), "opt_level must be 0, 1, 2 or 3, not 7"),
     "cpu": (

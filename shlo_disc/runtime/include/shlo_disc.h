@@ -96,8 +96,9 @@ void disc_free_error(disc_error_t *error);
 typedef struct disc_load_options {
   size_t struct_size;
   int32_t trust;        /* not 0: the artifact's native code may run, for you know who made it; without, none is loaded */
-  int32_t threads;      /* 0: one a processor that the process may use */
-  int64_t memory_limit; /* most bytes for arenas, results, and packed or copied weights at a time; 0: no limit */
+  int32_t threads;      /* at most 4096; 0: one a processor that the process may use */
+  int64_t memory_limit; /* most bytes for arenas and results at a time, into which each block of packed or copied weights
+                           has to fit; 0: no limit */
   int64_t cache_limit;  /* most bytes of freed memory kept for later calls; 0: 1 GiB */
   int64_t memo_bytes;   /* most bytes of remembered shapes; 0: 4 MiB */
   int64_t borrow;       /* not 0: disc_load_bytes copies nothing that it can read where it lies; see there */

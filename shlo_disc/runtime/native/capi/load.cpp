@@ -90,6 +90,8 @@ disc_load_options known_options(const disc_load_options *given) {
       bad_value("an option that this version of the library does not have is set");
   if (options.threads < 0 || std::min({options.memory_limit, options.cache_limit, options.memo_bytes}) < 0)
     bad_value("threads, memory_limit, cache_limit and memo_bytes must not be negative");
+  if (options.threads > kMostThreads)
+    bad_value("threads is " + std::to_string(options.threads) + "; at most " + std::to_string(kMostThreads));
   return options;
 }
 

@@ -86,7 +86,7 @@ std::string Allocator::why_refused(BlockKind kind) const {
   std::string text = "the memory limit is reached: " + std::to_string(live_limit_) + " bytes, of which " +
                      std::to_string(stats_.live_bytes) + " are in use";
   if (kind == BlockKind::constant)
-    text += "; packed and copied weights count as long as their program lives, so they need a higher limit";
+    text += "; each block of packed or copied weights has to fit, so these need a higher limit";
   return text;
 }
 

@@ -141,6 +141,30 @@ std::string expand(const Program &program, Values values, const CheckSpec &check
   return text;
 }
 
+bool is_of_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+/// Whether a name stands in a text, not as a part of a longer one.
+bool names(const std::string &text, const std::string &name) {
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    size_t end = at + name.size();
+    if ((at == 0 || !is_of_a_name(text[at - 1])) && (end == text.size() || !is_of_a_name(text[end])))
+      return true;
+  }
+  return false;
+}
+
+/// The symbol that a text names; null where there are several, or none.
+const SymbolSpec *only_symbol(const Program &program, const std::string &text) {
+  const SymbolSpec *found = nullptr;
+  for (const SymbolSpec &symbol : program.symbols)
+    if (names(text, symbol.name)) {
+      if (found != nullptr)
+        return nullptr;
+      found = &symbol;
+    }
+  return found;
+}
+
 /// The finding of a check's message, without what JAX says around it.
 std::string of_c(std::string text) {
   text.resize(std::min(text.find(kQuoted), text.size()));
@@ -206,7 +230,9 @@ void fail_check(const Program &program, Dims dims, Values values, const CheckSpe
   std::string in_c = of_c(message);
   if (check.kind == "constraint")
     message += " ";
-  fail(program, dims, values, {program.arguments.size(), 0}, {message, in_c});
+  const SymbolSpec *symbol = dims.empty() ? nullptr : only_symbol(program, in_c);
+  const ArraySpec *argument = symbol == nullptr ? nullptr : &program.arguments[symbol->argument];
+  fail(program, dims, values, {program.arguments.size(), 0}, {message, in_c, argument});
 }
 
 } // namespace disc

@@ -9,6 +9,9 @@
 
 namespace disc {
 
+/// More threads than any machine has processors; a wrong number would take all that the system allows.
+constexpr int kMostThreads = 4096;
+
 /// Threads and memory, shared by the executables of one client.
 class Processors : public Device {
 public:
