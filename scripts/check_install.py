@@ -113,7 +113,7 @@ STAGES = (
     Stage("notebooks", "", ("nbclient", "ipykernel"), notebooks),
     Stage("pypjrt", "", ("pypjrt",), lambda: pages("pypjrt")),
     Stage("examples", "examples", (), training),
-    Stage("torch", "torch", ("nbclient", "ipykernel"), with_torch),
+    Stage("torch", "torch", ("nbclient", "ipykernel", "transformers"), with_torch),
 )
 
 

@@ -22,7 +22,7 @@ def test_every_page_notebook_and_example_runs() -> None:
 
 def test_what_blocks_need_is_installed_by_a_stage() -> None:
     needed = set().union(*(page.read(name).needs for name in page.programs()))
-    assert needed == {"torch", "pypjrt"}
+    assert needed == {"torch", "transformers", "pypjrt"}
     assert needed <= {stage.extra for stage in check_install.STAGES} | {
         package for stage in check_install.STAGES for package in stage.packages
     }
