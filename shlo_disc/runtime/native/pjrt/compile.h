@@ -17,7 +17,7 @@
 namespace disc::pjrt {
 
 /// How often a program was called, for whoever observes programs.
-struct CallCount {
+struct CallCount : std::enable_shared_from_this<CallCount> {
   std::atomic<uint64_t> value = 0;
 };
 

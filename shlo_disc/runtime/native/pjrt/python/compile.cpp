@@ -8,7 +8,6 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -115,7 +114,7 @@ std::shared_ptr<CallCount> observe(std::string_view program, const char *how, co
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return with_python("observing", [&] {
     nb::object count = compiler().attr("note_program")(bytes_of(program), how, seconds.count());
-    return nb::cast<std::shared_ptr<CallCount>>(count);
+    return shared_with_python<CallCount>(count);
   });
 }
 
@@ -159,7 +158,7 @@ std::string read_untrusted(std::string_view program, std::string_view format) {
 std::shared_ptr<Device> gpu_device(int ordinal) {
   return with_python("finding a GPU", [&] {
     nb::object client = nb::module_::import_("shlo_disc.runtime.clients").attr("gpu_client")(ordinal);
-    return nb::cast<std::shared_ptr<Device>>(client.attr("native_device"));
+    return shared_with_python<Device>(client.attr("native_device"));
   });
 }
 

@@ -134,9 +134,9 @@ void bind_programs(nb::module_ &module) {
   module.def("evaluate_steps", &evaluate_steps, nb::arg("steps"), nb::arg("symbols"));
   module.def("observe_programs", [](bool wanted) { observing = wanted; }, nb::arg("wanted"),
              "Tell shlo_disc.pjrt.compile.note_program of each program that the plugin is given from now on.");
-  nb::class_<CallCount>(module, "CallCount").def(nb::init<>()).def_prop_ro("value", [](const CallCount &count) {
-    return count.value.load();
-  });
+  nb::class_<CallCount>(module, "CallCount")
+      .def(nb::new_([] { return std::make_shared<CallCount>(); }))
+      .def_prop_ro("value", [](const CallCount &count) { return count.value.load(); });
   nb::class_<ProgramTable>(module, "ProgramTable")
       .def(nb::init<size_t>(), nb::arg("limit"))
       .def("compile", &compile_in_table, nb::arg("program"), nb::arg("options"), nb::arg("compile"),
