@@ -152,6 +152,7 @@ CODES = (
         "a file or folder lacks what it must contain",
     ),
     Code("DISC-O110", "OptionError", r"which the options add after .* failed", "a pass that the options add failed"),
+    Code("DISC-O111", "OptionError", r"^there is no option", "an option does not exist"),
     Code("DISC-O100", "OptionError", "", "an option has an invalid value"),
     # Calls.
     Code("DISC-S101", "ShapeError", r"^Rank mismatch", "an array has the wrong rank"),

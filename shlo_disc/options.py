@@ -5,17 +5,64 @@ from __future__ import annotations
 
 import difflib
 import functools
+import inspect
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from shlo_disc.errors import DeviceError, OptionError
 
 MOST_THREADS = 4096
 """More threads than any machine has processors; a wrong number would take all that the system allows."""
+
+# ---- names of options -----------------------------------------------------------------------------------------------
+
+
+def check_names(given: Iterable[str], known: Iterable[str], owner: str) -> None:
+    """Raises OptionError for a name that is not known, with the nearest one that is. owner: what takes the options."""
+    names = [name for name in known if not name.startswith("_")]
+    for name in given:
+        if name not in names:
+            is_elsewhere = "options" in names and name in {f.name for f in fields(Options)}
+            instead = f"; give options=shlo_disc.Options({name}=...)" if is_elsewhere else _instead_of(name, names)
+            raise OptionError(f"there is no option {name!r} of {owner}{instead}")
+
+
+def _instead_of(name: str, known: Sequence[str]) -> str:
+    """The end of a message: `; did you mean 'threads'?`, or all names where none is near."""
+    near = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Class = TypeVar("_Class", bound=type)
+
+
+def takes_options(function: _Function) -> _Function:
+    """Makes a function of the package raise OptionError for keywords that it does not have."""
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    owner = "shlo_disc." + function.__qualname__.removesuffix(".__init__")
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs.keys() <= set(known):
+            check_names(kwargs, known, owner)
+        return function(*args, **kwargs)
+
+    return cast(_Function, call)
+
+
+def _takes_options(kind: _Class) -> _Class:
+    """Makes a class raise OptionError for keywords that it does not have."""
+    initialize: Any = kind.__init__  # type: ignore[misc]
+    initialize.__qualname__ = f"{kind.__name__}.__init__"
+    kind.__init__ = takes_options(initialize)  # type: ignore[misc]
+    return kind
+
 
 # ---- targets --------------------------------------------------------------------------------------------------------
 
@@ -76,6 +123,7 @@ FORMAT = 1
 _UNROLLS = (1, 2, 4, 8)
 
 
+@_takes_options
 @dataclass(frozen=True)
 class KernelSchedule:
     """`unroll`: the number of vector registers processed together in long rows, at most two in short ones; None for the
@@ -152,6 +200,25 @@ GUARD_PAGES_VARIABLE = "SHLO_DISC_GUARD_PAGES"
 PROGRESS_VARIABLE = "SHLO_DISC_PROGRESS"
 READ_SECONDS_VARIABLE = "SHLO_DISC_READ_SECONDS"
 READ_BYTES_VARIABLE = "SHLO_DISC_READ_BYTES"
+_VARIABLES = (
+    *("CPU", "STRICT", "GUARD_PAGES", "PROGRESS", "READ_SECONDS", "READ_BYTES"),
+    *("CACHE_DIR", "RECORD", "MAX_PROGRAMS", "WATCH", "TRUST"),
+)
+"""The names of the environment variables behind their prefix."""
+
+
+@functools.cache
+def warn_of_variables() -> None:
+    """Warn once of environment variables that are nearly one of ours."""
+    prefix = "SHLO_DISC_"
+    for variable in os.environ:
+        name = variable.removeprefix(prefix)
+        near = difflib.get_close_matches(name, _VARIABLES, 1) if variable.startswith(prefix) else []
+        if near and name != near[0]:
+            text = f"there is no environment variable {variable}; did you mean {prefix}{near[0]}? [DISC-O111]"
+            warnings.warn(text, stacklevel=3)
+
+
 _READ_SECONDS = 2
 _READ_BYTES = 1 << 30
 
@@ -164,6 +231,7 @@ def stated_cpu() -> str:
     return name
 
 
+@_takes_options
 @dataclass(frozen=True)
 class Options:
     """Options of the compiler, and of the calls of the program.
@@ -244,6 +312,7 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raises OptionError on a value that no compilation can use."""
+        warn_of_variables()
         for name, least in (("threads", 0), ("replicas", 1), ("cache_bytes", 0)):
             value = getattr(self, name)
             if not _is_integer(value) or value < least:
@@ -358,24 +427,6 @@ class Options:
     def bytes_to_read(self) -> int:
         """The memory for reading a program. Raises OptionError for an invalid environment variable."""
         return _stated(READ_BYTES_VARIABLE, _READ_BYTES) if self.read_bytes is None else self.read_bytes
-
-
-def _naming_the_nearest(init: Callable[..., None]) -> Callable[..., None]:
-    """The constructor with an OptionError for an option that there is not, which names the nearest one."""
-
-    @functools.wraps(init)
-    def checked(self: Options, *args: Any, **chosen: Any) -> None:
-        known = [entry.name for entry in fields(Options)]
-        for name in chosen.keys() - set(known):
-            nearest = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else f"; the options are {', '.join(known)}"
-            raise OptionError(f"Options has no option {name!r}{hint}")
-        init(self, *args, **chosen)
-
-    return checked
-
-
-Options.__init__ = _naming_the_nearest(Options.__init__)  # type: ignore[method-assign]
 
 
 def _default_of(option: Field[Any]) -> Any:

@@ -17,7 +17,7 @@ from shlo_disc.importer.program import read
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.importer.reader import Limits
 from shlo_disc.lowering.progress import showing
-from shlo_disc.options import Options
+from shlo_disc.options import Options, takes_options
 
 if TYPE_CHECKING:
     from shlo_disc.api.filtered import FilteredJit
@@ -53,6 +53,7 @@ def compile(
 ) -> Executable: ...
 
 
+@takes_options
 def compile(
     program: Any,
     *,
@@ -169,6 +170,7 @@ def jit(function: Callable[..., Any], *, filter: Literal[True], **options: Unpac
 def jit(*, filter: Literal[True], **options: Unpack[_FilterOptions]) -> Callable[[Callable[..., Any]], FilteredJit]: ...
 
 
+@takes_options
 def jit(
     function: Callable[..., Any] | None = None,
     *,

@@ -6,10 +6,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from shlo_disc.options import takes_options
 from shlo_disc.runtime import Artifact, LoadedExecutable
 from shlo_disc.runtime.clients import client, client_for
 
 
+@takes_options
 def load(
     path: str | os.PathLike[str],
     *,

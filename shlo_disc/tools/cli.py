@@ -30,7 +30,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
+import sys
 from collections.abc import Sequence
 
 from shlo_disc.errors import DiscError, OptionError, ShapeError
@@ -75,7 +77,7 @@ COMPILER = ("jax", "jaxlib", "llvmlite", "torch_mlir")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status. Raises SystemExit(2) on a wrong command line, as argparse does."""
-    options = parser().parse_args(arguments)
+    options = _parse(parser(), arguments)
     try:
         status = options.command(options) or 0
     except (DiscError, OSError) as error:
@@ -89,6 +91,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
             advice += f"\nIf {options.file} is a compiled artifact, it is damaged: artifacts begin with SHLODISC"
         return _fail(DiscError(advice), options)
     return int(status)
+
+
+def _parse(whole: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line. Raises SystemExit(2) for an option that does not exist, with the nearest one that does."""
+    options, unknown = whole.parse_known_args(arguments)
+    if unknown:
+        given = next((part.partition("=")[0] for part in unknown if part.startswith("-")), "")
+        near = difflib.get_close_matches(given, _option_names(whole, arguments or sys.argv[1:]), 1)
+        advice = f"; did you mean {near[0]}?" if near else ""
+        whole.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
+    return options
+
+
+def _option_names(whole: argparse.ArgumentParser, arguments: Sequence[str]) -> list[str]:
+    """The options of the command that a command line names."""
+    parsers = [whole]
+    for argument in arguments:
+        commands = [action.choices for action in parsers[-1]._actions if isinstance(action.choices, dict)]
+        parsers += [choices[argument] for choices in commands if argument in choices]
+    return [name for one in parsers for action in one._actions for name in action.option_strings]
 
 
 def _fail(error: Exception, options: argparse.Namespace) -> int:

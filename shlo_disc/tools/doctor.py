@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -171,10 +172,15 @@ def _gpu() -> str:
     return f"{device.device_kind}, compute capability {major}.{minor}"
 
 
+_OLDEST_TORCH = (2, 13)
+
+
 def _torch() -> str:
     version = _version("torch")
     if not version:
         raise DiscError("PyTorch is not installed")
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < _OLDEST_TORCH:
+        raise DiscError(f"PyTorch {version} is older than {'.'.join(map(str, _OLDEST_TORCH))}")
     return f'PyTorch {version}: torch.compile(backend="shlo_disc")'
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,9 +17,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from shlo_disc.driver.compiling import compile_read
 from shlo_disc.driver.recording import record_read
-from shlo_disc.errors import OptionError, UnsupportedError
+from shlo_disc.errors import UnsupportedError
 from shlo_disc.importer.programs import TextProgram
-from shlo_disc.options import Options
+from shlo_disc.options import Options, check_names
 from shlo_disc.torch.floats import without_fixed_floats
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
 from shlo_disc.torch.views import Split, split_views
@@ -99,14 +100,9 @@ _OWN = {"fallback": False, "freezing": False}
 
 def _read(chosen: Mapping[str, Any]) -> tuple[dict[str, bool], Options]:
     """The contents of `options=` of torch.compile. Raises OptionError."""
+    check_names(chosen, [*_OWN, *(f.name for f in fields(Options))], "options= of torch.compile")
     others = {name: value for name, value in chosen.items() if name not in _OWN}
-    try:
-        return {name: bool(chosen.get(name, default)) for name, default in _OWN.items()}, Options(**others)
-    except OptionError as error:
-        if not error.message.startswith("Options has no option"):
-            raise
-        text = "options= of torch.compile takes fallback, freezing and the fields of shlo_disc.Options"
-        raise OptionError(f"{text}: {error.message}") from None
+    return {name: bool(chosen.get(name, default)) for name, default in _OWN.items()}, Options(**others)
 
 
 class CompiledGraph:

@@ -85,3 +85,15 @@ def test_what_is_missing_is_told_with_what_helps(
     first, second, third = capsys.readouterr().out.splitlines()
     assert first.split() == [state, "a", "thing", "it", "is", "not", "there"]
     assert second.strip() == "-> install it" and third.split() == ["works", "another", "is", "there"]
+
+
+OLD = [("", "is not installed"), ("2.9.1+cpu", r"2\.9\.1\+cpu is older than 2\.13")]
+
+
+@pytest.mark.parametrize(("version", "words"), OLD)
+def test_pytorch_that_is_missing_or_old(version: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_version", lambda _: version)
+    with pytest.raises(DiscError, match=words):
+        doctor._torch()
+    (advice,) = (fix for topic, fix, _, _ in doctor._CHECKS if topic == "PyTorch")
+    assert "pip install 'torch>=2.13'" in advice

@@ -31,7 +31,7 @@ class NoArgs(Case):
 
 class MisspeltOption(Case):
     error = OptionError
-    remedy = r"Options has no option 'thread'; did you mean (\w+)\?"
+    remedy = r"there is no option 'thread' of shlo_disc.Options; did you mean '(\w+)'\?"
 
     def provoke(self) -> Any:
         return Options(thread=1)  # type: ignore[call-arg]

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Options that do not exist: each place that takes options by name proposes the nearest one."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import shlo_disc
+from shlo_disc import options
+from shlo_disc.errors import OptionError
+from shlo_disc.tools.cli import main
+
+
+def _torch_options() -> Any:
+    torch = pytest.importorskip("torch")
+    from shlo_disc.torch import backend
+
+    return backend(torch.fx.symbolic_trace(torch.nn.ReLU()), [], options={"fallbck": True})
+
+
+CASES: dict[str, tuple[Callable[..., Any], str]] = {
+    "Options": (lambda: shlo_disc.Options(thread=2), "'thread' of shlo_disc.Options; did you mean 'threads'?"),  # type: ignore[call-arg]
+    "replace": (lambda: replace(shlo_disc.Options(), hint={}), "did you mean 'hints'?"),
+    "schedule": (lambda: options.KernelSchedule(unrol=2), "did you mean 'unroll'?"),  # type: ignore[call-arg]
+    "compile": (lambda: shlo_disc.compile("", option=1), "of shlo_disc.compile; did you mean 'options'?"),  # type: ignore[call-overload]
+    "jit": (lambda: shlo_disc.jit(abs, dynamics="b"), "of shlo_disc.jit; did you mean 'dynamic'?"),  # type: ignore[call-overload]
+    "load": (lambda: shlo_disc.load("x", trsut=True), "of shlo_disc.load; did you mean 'trust'?"),  # type: ignore[call-arg]
+    "a field of Options": (
+        lambda: shlo_disc.compile("", threads=2),  # type: ignore[call-overload]
+        "of shlo_disc.compile; give options=shlo_disc.Options(threads=...)",
+    ),
+    "nothing like it": (lambda: shlo_disc.load("x", q=1), "of shlo_disc.load; there are path, trust, threads"),  # type: ignore[call-arg]
+    "torch.compile": (_torch_options, "'fallbck' of options= of torch.compile; did you mean 'fallback'?"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_names(name: str) -> None:
+    work, words = CASES[name]
+    with pytest.raises(OptionError) as caught:
+        work()
+    assert words in str(caught.value) and caught.value.code == "DISC-O111"
+
+
+def test_functions_look_as_they_were() -> None:
+    assert "constraints" in inspect.signature(shlo_disc.compile).parameters
+    assert shlo_disc.Options(2).threads == 2 and "threads" in inspect.signature(shlo_disc.Options).parameters
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["compile", "x", "-o", "y", "--treads", "3"], "did you mean --threads?"),
+        (["bench", "x", "--dimz=b=2"], "did you mean --dims?"),
+        (["info", "x", "--qqqqq"], "unrecognized arguments: --qqqqq\n"),
+    ],
+)
+def test_the_command_line(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2 and words in capsys.readouterr().err
+
+
+def test_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    options.warn_of_variables.cache_clear()
+    monkeypatch.setenv("SHLO_DISC_CACHEDIR", "/somewhere")
+    with pytest.warns(UserWarning, match=r"SHLO_DISC_CACHEDIR; did you mean SHLO_DISC_CACHE_DIR\? \[DISC-O111\]"):
+        shlo_disc.Options()
+    monkeypatch.delenv("SHLO_DISC_CACHEDIR")
+    monkeypatch.setenv("SHLO_DISC_STRICT", "0")
+    monkeypatch.setenv("SHLO_DISC_OF_SOMEONE", "1")
+    options.warn_of_variables.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        shlo_disc.Options()
