@@ -119,7 +119,9 @@ class Jitted:
             raise OptionError(f"argument {clash[0]} is static, and cannot be donated")
         self._function, self._static, self._donated = function, static, donated
         self._dynamic = dynamic
-        self._compiler = _Compiler(compile, tuple(constraints), options)
+        self._compiler = _Compiler(
+            compile, constraints if isinstance(constraints, str) else tuple(constraints), options
+        )
         self._compile_once = compile_once
         self._lock = threading.Lock()
         self._programs: dict[_Statics, _Program] = {}
@@ -233,13 +235,16 @@ class _Compiler:
     """The settings with which a function is compiled."""
 
     compile: Compile
-    constraints: tuple[str, ...]
+    constraints: Sequence[str]
     options: Options | None
 
     def specifications(self, call: Call, shapes: Any) -> Call:
         """The specifications that it is compiled for."""
+        from shlo_disc.importer.specifications import constraint_fault
         from shlo_disc.runtime.call_types import specifications
 
+        if fault := constraint_fault(self.constraints):
+            raise OptionError(fault)
         specs: Call = specifications(*call, shapes, self.constraints)
         return specs
 
@@ -269,7 +274,7 @@ class _Program:
 
     def call(self, call: Call) -> Any:
         """Run it; the first time, compile it before that."""
-        from shlo_disc.runtime.call_types import MORE_PROGRAMS, difference, remedy, weak_types
+        from shlo_disc.runtime.call_types import difference, remedy, weak_types
 
         weak = weak_types(call)
         if not self.executables:
@@ -281,12 +286,11 @@ class _Program:
                 if compiled == weak:
                     return _call_canonical(executable, *call)
                 if self._compile_once:
-                    raise ArgumentTypeError(difference(call, compiled))
+                    raise ArgumentTypeError(difference(call, compiled, _rows(executable)))
             except (ShapeError, ArgumentTypeError) as error:
                 if self._compile_once:
                     self._check_arrays(call)
-                    known = executable.loaded.header["arguments"]
-                    hint = remedy(call, known) if self._shapes is None else MORE_PROGRAMS
+                    hint = remedy(call, _rows(executable), self._shapes)
                     text = f"this call does not fit the one compiled program: {error.message}\n{hint}"
                     raise RecompileError(text) from error
         executable = self._compiler.compiled(self._function, call, self._shapes)
@@ -297,6 +301,11 @@ class _Program:
         """Raises ArgumentTypeError for what no program could take; that is not for want of a second one."""
         with contextlib.suppress(OptionError, OverflowError):  # what the refused call tells of in better words
             self._compiler.specifications(call, self._shapes)
+
+
+def _rows(executable: Executable) -> Any:
+    """The arguments in a program's header."""
+    return executable.loaded.header["arguments"]
 
 
 def _with_statics(function: Callable[..., Any], statics: _Statics) -> Callable[..., Any]:

@@ -26,7 +26,14 @@ from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
-from .specifications import check_sequence, check_specifications, is_pair, numpy_name, parameters_of
+from .specifications import (
+    check_sequence,
+    check_specifications,
+    constraint_fault,
+    is_pair,
+    numpy_name,
+    parameters_of,
+)
 from .trace_notes import noted_traces
 
 _NO_ARRAY = re.compile(r"problematic value is of type <class '(.*?)'> and was passed to the function at path (\S+)\.\n")
@@ -51,8 +58,8 @@ def export_function(
     reads from data, whose names the program has; there is no such argument where there are no such sizes.
     """
     check_sequence(args)
-    if isinstance(constraints, str):
-        raise ProgramError(f"constraints= is a sequence of strings: write constraints=({constraints!r},)")
+    if fault := constraint_fault(constraints):
+        raise ProgramError(fault)
     if not hasattr(function, "trace"):
         check_specifications(args, kwargs)
         return _export_jitted(function, jax.jit(function), args, kwargs, constraints)

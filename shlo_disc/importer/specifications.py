@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import itertools
 import re
@@ -44,6 +45,35 @@ def check_specifications(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
                 raise ProgramError(f"args= and kwargs= have pairs of a shape and a dtype: write {where} as {wanted!r}")
 
 
+def constraint_fault(constraints: Any) -> str:
+    """What to write in place of `constraints` that are no sequence of comparisons of sizes; "" where they are."""
+    if isinstance(constraints, str):
+        return f"constraints= is a sequence of strings: write constraints=({constraints!r},)"
+    for constraint in constraints:
+        if not isinstance(constraint, str):
+            return f"constraints= is a sequence of strings, such as 'b <= 64', and {constraint!r} is none"
+        found = _COMPARISON.findall(constraint)
+        if len(found) == 1 and found[0] in ("<=", ">=", "=="):
+            continue
+        wanted = f"write {_comparison(constraint, found[0])!r}" if len(found) == 1 else "write each one by itself"
+        instead = wanted if found else "write it as 'b <= 64', 'b >= 2' or 's == 2*t'"
+        return f"constraints= compares sizes by <=, >= or ==, and {constraint!r} does not: {instead}"
+    return ""
+
+
+_COMPARISON = re.compile(r"<=>|[<>=!]=|[<>=]")
+
+
+def _comparison(constraint: str, sign: str) -> str:
+    """The comparison that was meant: of integers, b < 64 is b <= 63."""
+    left, right = (side.strip() for side in constraint.split(sign))
+    if sign not in "<>":
+        return f"{left} == {right}"
+    step = 1 if sign == ">" else -1
+    bound = str(int(right) + step) if right.isdecimal() else f"{right} {'+' if step > 0 else '-'} 1"
+    return f"{left} {sign}= {bound}"
+
+
 def parameters_of(function: Callable[..., Any], count: int) -> tuple[str, ...]:
     """The names of a function's first `count` parameters, "" for one that is not passed by name.
 
@@ -70,7 +100,14 @@ def is_pair(leaf: Any) -> bool:
 
 def is_dtype(value: Any) -> bool:
     """Tells whether a value is a dtype, or a text that is meant as the name of one and not as a shape."""
-    return not isinstance(value, str) or value in BY_NAME or _LIKE_A_DTYPE.fullmatch(value) is not None
+    if not isinstance(value, str) or value in BY_NAME or _LIKE_A_DTYPE.fullmatch(value) is not None:
+        return True
+    return len(value) >= 4 and bool(_near_dtypes(value))
+
+
+def _near_dtypes(name: str) -> list[str]:
+    """The dtype of which a name is a misspelling."""
+    return difflib.get_close_matches(name, BY_NUMPY, 1, cutoff=0.75)
 
 
 def numpy_name(dtype: str, pair: Any) -> str:
@@ -79,7 +116,9 @@ def numpy_name(dtype: str, pair: Any) -> str:
         return dtype
     if dtype in BY_NAME:
         return BY_NAME[dtype].numpy
-    raise ProgramError(f"unknown dtype {dtype!r} in {pair!r}; dtypes are {', '.join(BY_NUMPY)}")
+    near = _near_dtypes(dtype)
+    instead = f"did you mean {near[0]!r}?" if near else f"dtypes are {', '.join(BY_NUMPY)}"
+    raise ProgramError(f"unknown dtype {dtype!r} in {pair!r}; {instead}")
 
 
 def _is_whole(value: Any) -> bool:
@@ -125,4 +164,6 @@ def _is_key_dtype(value: Any) -> bool:
     return isinstance(scalar, type) and issubclass(scalar, jax.dtypes.prng_key)
 
 
-__all__ = ["check_sequence", "check_specifications", "is_dtype", "is_pair", "numpy_name", "parameters_of"]
+__all__ = [
+    "check_sequence", "check_specifications", "constraint_fault", "is_dtype", "is_pair", "numpy_name", "parameters_of",
+]  # fmt: skip

@@ -7,18 +7,28 @@ The errors stay those of JAX and of the user's function, with their tracebacks.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Iterator
 
 _COMPARISON = re.compile(r"^Symbolic dimension comparison '(.*?)' (>=|<=|>|<|==|!=) '(.*?)' is inconclusive")
-_DIVISION = re.compile(r"The remainder mod\((\w+), ?-? ?(\d+)\) should be 0")
+_DIVISION = re.compile(r"The remainder mod\((?:(\d+)\*)?(\w+), ?-? ?(\d+)\) should be 0")
 _BOTH_WAYS = {">": (">= {more}", "<= {value}"), ">=": (">= {value}", "<= {less}")}
 _BOTH_WAYS |= {"<": ("<= {less}", ">= {value}"), "<=": ("<= {value}", ">= {more}")}
 _NUMBER_WANTED = (
-    "'_DimExpr' object cannot be interpreted as an integer",
-    "must be a string or a real number, not '_DimExpr'",
+    "_DimExpr",
     "used in a context that requires a constant",
+    "expected a sequence of integers or a single integer, got '",
+    "Symbolic dimension cannot be raised to",
+    "with a symbolic number of sections",
 )
+_TWO_SHAPES = re.compile(
+    r"shapes for broadcasting: (?P<left>\(.*?\)), (?P<right>\(.*?\))"
+    r"|shapes for broadcasting: shapes=\[(?P<shapes>.*)\]"
+    r"|contracting dimensions to have the same shape, got (?P<of_left>\(.*?\)) and (?P<of_right>\(.*?\))"
+    r"|concatenating along dimension \d+ for shapes (?P<parts>.*\))"
+)
+_SHAPE = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)")
 _OF_DATA = re.compile(
     r"The size argument of jnp\.(nonzero|flatnonzero|argwhere|where|unique) must be statically"
     r"|arose for the first argument of jnp\.(unique)\(\)"
@@ -47,12 +57,21 @@ _ADVICE = {
     "shape polymorphism for `permutation`": (
         "sort by random numbers: x[jax.numpy.argsort(jax.random.uniform(key, x.shape[:1]))]"
     ),
+    "The problem arose with the `int` function": (
+        "integer arithmetic keeps a size a size: x.shape[0] // 2 or x.shape[0] * 3 // 4 in place of "
+        "int(x.shape[0] * 0.5)"
+    ),
     "Attempted boolean conversion of traced array": (
         "choose by values with jax.numpy.where(condition, a, b), or run one of two functions with jax.lax.cond"
     ),
 }
 """Advice against errors by a part of their texts."""
 
+_NO_NUMBER = (
+    "a size that has a name is not an int while the function is traced: compute with jax.numpy in place of NumPy and "
+    "math, as in jax.numpy.sqrt(size), make it an array by jax.numpy.asarray(size), loop by jax.lax.fori_loop(0, size, "
+    "...), or give the size as a number in args=. With the plugin (docs/plugin.md), jax.jit runs such functions too"
+)
 _UNEVEN = re.compile(r"array split does not result in an equal division: rest is mod\((\w+), (\d+)\)")
 
 
@@ -71,18 +90,40 @@ def note_on(message: str) -> str:
     """Advice against an error of that text; "" where there is none."""
     if found := _COMPARISON.match(message):
         return _on_comparison(*found.groups())
-    if found := _DIVISION.search(message) or _UNEVEN.search(message):
-        name, divisor = found.groups()
-        return f'declare the size as a multiple: write "{divisor}*{name}" in place of "{name}" in args= or dynamic='
+    if found := _DIVISION.search(message):
+        factor, name, divisor = int(found[1] or 1), found[2], int(found[3])
+        return _on_division(name, divisor // math.gcd(factor, divisor))
+    if found := _UNEVEN.search(message):
+        return _on_division(found[1], int(found[2]))
     if any(text in message for text in _NUMBER_WANTED):
-        return (
-            "a size that has a name is not an int while the function is traced: make it an array by "
-            "jax.numpy.asarray(size), loop by jax.lax.fori_loop(0, size, ...), or give the size as a number in args="
-        )
+        return _NO_NUMBER
+    if found := _TWO_SHAPES.search(message):
+        return _on_shapes("".join(text for text in found.groups() if text))
     if found := _OF_DATA.search(message):
         name = found[1] or found[2]
         return f"for a size that is read from data, write shlo_disc.numpy.{name} in place of jax.numpy.{name}"
     return next((advice for words, advice in _ADVICE.items() if words in message), "")
+
+
+def _on_division(name: str, divisor: int) -> str:
+    return f'declare the size as a multiple: write "{divisor}*{name}" in place of "{name}" in args= or dynamic='
+
+
+def _on_shapes(text: str) -> str:
+    """Advice on shapes that do not go together, where two sizes of symbols may be meant to be equal; or ""."""
+    shapes = [[size.strip() for size in shape[1].split(",") if size.strip()] for shape in _SHAPE.finditer(text)]
+    for sizes in zip(*(reversed(shape) for shape in shapes), strict=False):
+        names = sorted({size for size in sizes if size.isidentifier()})
+        numbers = sorted({size for size in sizes if size.isdecimal() and size != "1"})
+        if len(names) > 1:
+            one, other = names[:2]
+            return (
+                f"where {one} and {other} are equal, give both one name in args= or dynamic=, or state "
+                f'constraints=("{one} == {other}",)'
+            )
+        if names and numbers:
+            return f"where {names[0]} is always {numbers[0]}, write that number in its place in args= or dynamic="
+    return ""
 
 
 def _on_comparison(left: str, op: str, right: str) -> str:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +14,7 @@ from jax import export
 
 from shlo_disc.errors import ArgumentTypeError, OptionError
 from shlo_disc.runtime.adapt import unmasked
+from shlo_disc.runtime.described import count_text
 
 _PYTHON_NUMBERS = (int, float, complex)  # a bool's type is not weak
 
@@ -32,54 +35,88 @@ def _weak_type(leaf: Any) -> str:
     return leaf.dtype.name if getattr(leaf, "weak_type", False) else ""
 
 
-def difference(call: Any, weak: WeakTypes) -> str:
-    """The difference between a call's weak types and those that it was compiled for, as text; "" when there is none."""
-    leaves = jax.tree_util.tree_leaves_with_path(call)
+def difference(call: Any, weak: WeakTypes, rows: Sequence[Mapping[str, Any]]) -> str:
+    """The difference between a call's weak types and those that it was compiled for, as text; "" when there is none.
+
+    rows: the header's arguments.
+    """
+    leaves = [(_name(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(call)]
     if len(leaves) != len(weak):
-        return f"it has {len(leaves)} leaves, not {len(weak)}"
-    for (path, leaf), expected in zip(leaves, weak, strict=True):
+        return _other_arguments([name for name, _ in leaves], [row["path"] for row in rows])
+    for (name, leaf), expected in zip(leaves, weak, strict=True):
         actual = _weak_type(leaf)
         if actual != expected:
-            name = ("args" if path[0].idx == 0 else "kwargs") + jax.tree_util.keystr(path[1:])
             hint = "; jnp.full(3, 0.5) has such a type, and with a dtype an array's" if hasattr(leaf, "dtype") else ""
             return f"{name} has {_text(actual)}, and {_text(expected)} where it was compiled{hint}"
     return ""
 
 
+def _name(path: Any) -> str:
+    """The name that an argument of a call (args, kwargs) has in messages."""
+    return ("args" if path[0].idx == 0 else "kwargs") + jax.tree_util.keystr(path[1:])
+
+
+def _other_arguments(given: Sequence[str], known: Sequence[str]) -> str:
+    """The difference between the arguments of two calls, of one of which there are more."""
+    missing = [name for name in known if name not in given]
+    new = [name for name in given if name not in known]
+    texts = [f"it has no {' and no '.join(missing)}"] if missing else []
+    return ", and ".join([*texts, f"{', '.join(new)} is new"] if new else texts)
+
+
 MORE_PROGRAMS = "pass what it was compiled for; where both are meant, compile_once=False compiles one program more"
 
 
-def remedy(call: Any, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Advice for a call of a function that was compiled for the fixed sizes in `rows`, the header's arguments.
+def remedy(call: Any, rows: Sequence[Mapping[str, Any]], shapes: Any) -> str:
+    """Advice for a call that does not fit what a function was compiled for.
 
-    Where only sizes differ, and only of arguments that are arrays, that is the `dynamic` to write.
+    Where sizes differ that were taken to be fixed, and only of arguments that are arrays, that is the `dynamic` to
+    write. rows: the header's arguments. shapes: those of `dynamic`, as `export.symbolic_args_specs` takes them.
     """
     leaves = jax.tree_util.tree_leaves_with_path(call)
-    shapes = [(np.shape(leaf), tuple(row["shape"])) for (_, leaf), row in zip(leaves, rows, strict=False)]
-    if len(leaves) != len(rows) or any(len(given) != len(known) for given, known in shapes):
+    sizes = [(np.shape(leaf), tuple(row["shape"])) for (_, leaf), row in zip(leaves, rows, strict=False)]
+    if len(leaves) != len(rows) or any(len(given) != len(known) for given, known in sizes):
         return MORE_PROGRAMS
-    changed = [path for (path, _), (given, known) in zip(leaves, shapes, strict=True) if given != known]
+    pairs = [
+        (path, list(zip(known, given, strict=True))) for (path, _), (given, known) in zip(leaves, sizes, strict=True)
+    ]
+    changed = [(path, dims) for path, dims in pairs if any(_has_changed(*dim) for dim in dims)]
     if not changed:
         return MORE_PROGRAMS
-    if any(len(path) != 2 or path[0].idx for path in changed):
+    if isinstance(shapes, str) or any(len(path) != 2 or path[0].idx for path, _ in changed):
         return (
             'dynamic= names the sizes that change, with one entry for each positional argument, such as "b, ..." for '
-            "arrays whose first size does"
+            f"arrays whose first size does; {', '.join(_name(path) for path, _ in changed)} changed here"
         )
-    names: dict[tuple[int, int], str] = {}
-    entries: list[str | None] = [None] * len(call[0])
-    for (path, _), (given, known) in zip(leaves, shapes, strict=True):
-        if given != known:
-            entries[path[1].idx] = ", ".join(_size(pair, names) for pair in zip(known, given, strict=True))
+    names = _Names({name for row in rows for size in row["shape"] for name in re.findall(r"[a-zA-Z_]\w*", str(size))})
+    entries: list[str | None] = list(shapes[0]) if shapes else [None] * len(call[0])
+    for path, dims in changed:
+        entries[path[1].idx] = ", ".join(names.size(*dim) for dim in dims)
     return f"dynamic= names the sizes that change: with dynamic={tuple(entries)!r} one compilation serves all of them"
 
 
-def _size(pair: tuple[int, int], names: dict[tuple[int, int], str]) -> str:
-    """A size that was, and is, such a number; sizes that change alike have one name."""
-    if pair[0] == pair[1]:
-        return "_"
-    name = names.setdefault(pair, f"n{len(names)}" if names else "n")
-    return f"{name} - 1" if 0 in pair else name
+def _has_changed(known: int | str, given: int) -> bool:
+    """Tells whether a size that was fixed is another one; symbols have what sizes the signature allows."""
+    return not isinstance(known, str) and known != given
+
+
+class _Names:
+    """Names for sizes that change. Those that change alike have one."""
+
+    def __init__(self, taken: set[str]):
+        self._names: dict[tuple[int, int], str] = {}
+        self._free = (name for name in itertools.chain("n", map("n{}".format, itertools.count(1))) if name not in taken)
+
+    def size(self, known: int | str, given: int) -> str:
+        """What to write for a size."""
+        if isinstance(known, str):
+            return known
+        if known == given:
+            return "_"
+        pair = known, given
+        if pair not in self._names:
+            self._names[pair] = next(self._free)
+        return f"{self._names[pair]} - 1" if 0 in pair else self._names[pair]
 
 
 def _text(weak_type: str) -> str:
@@ -102,12 +139,43 @@ def specifications(
     except IndexError:  # which JAX's parser raises where a number stands for a dimension that an argument lacks
         raise OptionError("dynamic= has shapes of more dimensions than the arguments have") from None
     except ValueError as error:  # the texts of JAX's parser
-        raise OptionError(f"dynamic= or constraints= do not fit the arguments: {error}") from None
+        raise OptionError(_misfit(str(error))) from None
+    for (path, spec), leaf in zip(
+        jax.tree_util.tree_leaves_with_path(specs), jax.tree.leaves((args, kwargs)), strict=True
+    ):
+        if len(spec.shape) != np.ndim(leaf):
+            raise OptionError(_other_rank(_name(path), spec.shape, np.shape(leaf)))
 
     def with_type(spec: Any, leaf: Any) -> Any:
         return jax.ShapeDtypeStruct(spec.shape, spec.dtype, weak_type=_weak_type(leaf) != "")
 
     return jax.tree.map(with_type, specs, (args, kwargs))
+
+
+_OTHER_SIZE = re.compile(
+    r"symbolic shape '(.*?)' in dimension \d+: different size (\d+) for known dimension; like=(\(.*?\))\."
+)
+
+
+def _misfit(message: str) -> str:
+    """What is wrong with `dynamic`, from what JAX's parser says."""
+    if found := _OTHER_SIZE.search(message):
+        text, size, shape = found.groups()
+        return (
+            f"dynamic= has {text!r} for an argument of shape {shape}, which has no size {size} there: write _ for a "
+            "size that does not change, and one entry for each argument"
+        )
+    return f"dynamic= or constraints= do not fit the arguments: {message}"
+
+
+def _other_rank(name: str, stated: Sequence[Any], shape: tuple[int, ...]) -> str:
+    """What is wrong with an entry of `dynamic` that has more or fewer sizes than the argument."""
+    sizes = [*map(str, stated)][: len(shape)]
+    wanted = ", ".join([*sizes, "..."] if len(sizes) < len(shape) else sizes)
+    return (
+        f"dynamic= has {count_text(len(stated), 'size')} for {name}, whose shape is {shape}: write one for each, _ "
+        f"where it does not change, and ... for the rest, such as {wanted!r}"
+    )
 
 
 def _check_elements(leaf: Any) -> None:

@@ -223,7 +223,18 @@ def _primitive() -> Any:
 
 def _differentiable(function: JaxFunction, *args: Any) -> Sequence[Any]:
     """A call that JAX can differentiate by the program's own vector-Jacobian product."""
-    return _with_gradient()(function, *args)
+    try:
+        return _with_gradient()(function, *args)
+    except TypeError as error:
+        if "forward-mode" in str(error):
+            error.add_note(_FORWARD_MODE)
+        raise
+
+
+_FORWARD_MODE = (
+    "shlo_disc: a compiled function has gradients (jax.grad, jax.vjp), but no forward-mode ones: for jax.jvp, "
+    "jax.jacfwd and jax.hessian, differentiate the JAX function and compile the result (docs/in-jax.md)"
+)
 
 
 @functools.cache

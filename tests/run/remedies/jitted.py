@@ -53,6 +53,86 @@ class EmptySecond(Case):
         return function(X[:0]), X[:0]
 
 
+class SecondSizeBesideNames(SecondSize):
+    remedy = r"Shape mismatch for args\[0\].*with dynamic=(\('n, _', '4, k'\)) one"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(layer, dynamic=(None, "4, k")))
+
+
+class OtherRank(SecondSize):
+    error = OptionError
+    remedy = r"has 1 size for args\[0\], whose shape is \(2, 4\): .* such as ('b, \.\.\.')"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(layer, dynamic=("b", None)))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.called(shlo_disc.jit(layer, dynamic=(value_of(found[1]), None)))
+
+
+class OtherSize(SecondSize):
+    error = OptionError
+    remedy = r"dynamic= has 'b, 8' for an argument of shape \(2, 4\), which has no size 8 there: write (_) for"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(layer, dynamic=("b, 8", None)))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.called(shlo_disc.jit(layer, dynamic=(f"b, {found[1]}", None)))
+
+
+class MissingArgument(Case):
+    error = RecompileError
+    remedy = r"program: it has no (args\[1\])\n"
+
+    def provoke(self) -> Any:
+        function = shlo_disc.jit(layer, dynamic=("b, _", None))
+        function(X, W)
+        return function(X)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.jit(layer, dynamic=("b, _", None))(X, {"args[1]": W}[found[1]]), X @ W
+
+
+class MoreThanItWasCompiledFor(Case):
+    error = RecompileError
+    remedy = r"program: kwargs\['bias'\] is new\n.*(compile_once)=(False) compiles"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(self.biased))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.called(shlo_disc.jit(self.biased, **{found[1]: value_of(found[2])}))
+
+    @staticmethod
+    def biased(x: Any, bias: Any = 1) -> Any:
+        return x + bias
+
+    @staticmethod
+    def called(function: Any) -> Numbers:
+        function(X)
+        return function(X, bias=X), X + X
+
+
+class JitConstraint(Case):
+    error = OptionError
+    remedy = r"and 'b > 1' does not: write '(b >= 2)'"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(add_one, dynamic=("b, _",), constraints=("b > 1",))(X)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.jit(add_one, dynamic=("b, _",), constraints=(found[1],))(X), X + 1
+
+
+class JitConstraintString(JitConstraint):
+    remedy = r"write constraints=\('(.*?)',\)"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(add_one, dynamic=("b, _",), constraints="b >= 2")(X)
+
+
 class SecondSizeInTree(Case):
     error = RecompileError
     remedy = r"one entry for each positional argument, such as (\"b, ...\") for arrays whose first size does"

@@ -77,25 +77,46 @@ class ConstraintsAsString(Case):
 
 class ConstraintWithLess(Case):
     error = ProgramError
-    remedy = r"must contain one of '==' or '>=' or '(<=)'"
+    remedy = r"compares sizes by <=, >= or ==, and 'b < 9' does not: write '(b <= 8)'"
 
     def provoke(self) -> Any:
         return shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=("b < 9",))
 
     def follow(self, found: re.Match[str]) -> Numbers:
-        constraints = (f"b {found[1]} 8",)
+        constraints = (found[1],)
         return run_add_one(shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=constraints), 8)
 
 
 class UnknownDtype(Case):
     error = ProgramError
-    remedy = r"unknown dtype 'float'.*dtypes are .*\b(float32)\b"
+    remedy = r"unknown dtype 'float_32'.*did you mean '(float32)'"
 
     def provoke(self) -> Any:
-        return shlo_disc.compile(add_one, args=(("b", "float"),))
+        return shlo_disc.compile(add_one, args=(("b", "float_32"),))
 
     def follow(self, found: re.Match[str]) -> Numbers:
         return run_add_one(shlo_disc.compile(add_one, args=(("b", found[1]),)), 5)
+
+
+class MisspeltDtype(UnknownDtype):
+    remedy = r"unknown dtype 'flot32' in \('b', 'flot32'\); did you mean '(float32)'"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "flot32"),))
+
+
+class UnlikelyDtype(UnknownDtype):
+    remedy = r"unknown dtype 'u7'.*dtypes are .*\b(float32)\b"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "u7"),))
+
+
+class SizeInPlaceOfConstraint(ConstraintWithLess):
+    remedy = r"'b' does not: write it as '(b <= 64)'"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=("b",))
 
 
 class OtherPlatform(Case):

@@ -145,3 +145,98 @@ class BranchOnData(Case):
         choose, run_one = getattr(jnp, found[1]), getattr(jax.lax, found[2])
         both = compiled(lambda x: choose(x.sum() > 0, x, -x) + run_one(x.sum() > 0, jnp.sin, jnp.cos, x))
         return both(VALUES), VALUES + np.sin(VALUES)
+
+
+class PowerOfSize(Case):
+    error = ValueError
+    remedy = r"as in jax\.numpy\.(sqrt)\(size\), make it an array by jax\.numpy\.(asarray)\(size\)"
+
+    def provoke(self) -> Any:
+        return compiled(lambda x: x * x.shape[0] ** 0.5)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        root, array = (getattr(jnp, name) for name in found.groups())
+        return compiled(lambda x: x * root(x.shape[0]) + array(x.shape[0]))(VALUES), VALUES * 6**0.5 + 6
+
+
+class NumpyOfSize(PowerOfSize):
+    error = TypeError
+
+    def provoke(self) -> Any:
+        return compiled(lambda x: x * np.sqrt(x.shape[0]))
+
+
+class NumpyZeros(Case):
+    error = TypeError
+    remedy = r"compute with (jax\.numpy) in place of NumPy"
+
+    def provoke(self) -> Any:
+        return compiled(lambda x: x + np.zeros(x.shape[0]))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled(lambda x: x + {"jax.numpy": jnp}[found[1]].zeros(x.shape[0]))(VALUES), VALUES
+
+
+class SizeByFraction(Case):
+    error = jax.errors.ConcretizationTypeError
+    remedy = r"x\.shape\[0\] \* (\d) // (\d) in place of int"
+
+    def provoke(self) -> Any:
+        return compiled(lambda x: x[: int(x.shape[0] * 0.75)])
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        factor, divisor = map(int, found.groups())
+        return compiled(lambda x: x[: x.shape[0] * factor // divisor])(VALUES), VALUES[:4]
+
+
+class TwoNamesForOneSize(Case):
+    error = TypeError
+    remedy = r"where m and n are equal, give both one name .*or state constraints=(\(.*?,\))"
+
+    def provoke(self) -> Any:
+        return compiled(jnp.add, VECTOR, ("m", "float32"))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        add = compiled(jnp.add, VECTOR, ("m", "float32"), constraints=value_of(found[1]))
+        return add(VALUES, VALUES), 2 * VALUES
+
+
+class TwoNamesInProduct(TwoNamesForOneSize):
+    def provoke(self) -> Any:
+        return compiled(lambda x, y: x @ y, ("n", "float32"), ("m", "float32"))
+
+
+class NameForNumber(Case):
+    error = TypeError
+    remedy = r"where n is always (\d), write that number in its place"
+
+    def provoke(self) -> Any:
+        return compiled(lambda x: x + jnp.ones(6))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled(lambda x: x + jnp.ones(6), (found[1], "float32"))(VALUES), VALUES + 1
+
+
+class MultipleOfProduct(Case):
+    error = Exception
+    remedy = r'write "(\d\*k)" in place of "k"'
+
+    def provoke(self) -> Any:
+        return compiled(lambda x: x.reshape(-1, 4), ("k, 2", "float32"))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        pairs = VALUES[:4].reshape(2, 2)
+        return compiled(lambda x: x.reshape(-1, 4), (f"{found[1]}, 2", "float32"))(pairs), VALUES[None, :4]
+
+
+class ForwardMode(Case):
+    error = TypeError
+    remedy = r"for jax\.jvp, .*, (differentiate) the JAX function and (compile) the result"
+
+    def provoke(self) -> Any:
+        return jax.jvp(compiled(jnp.sin), (VALUES,), (VALUES,))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        compile_ = getattr(shlo_disc, found[2])
+        both = compile_(lambda x, t: jax.jvp(jnp.sin, (x,), (t,))[1], args=(VECTOR, VECTOR))
+        return both(VALUES, VALUES), np.cos(VALUES) * VALUES
