@@ -199,8 +199,9 @@ class Executable(NativeOwner):
         """Write the program to a file, which `shlo_disc.load` loads without a compiler.
 
         prepack: write constant weights in the layout that matrix products read, so that loading need not pack them, and
-        processes share them. Raises OSError, and ArtifactError for a program that calls Python functions or other
-        programs.
+        processes share them. A file names no classes: where arguments or results are in a pytree node of a class of
+        your own or of Equinox, `load` needs `in_tree` or `out_tree` (docs/guides/serving.md). Raises OSError, and
+        ArtifactError for a program that calls Python functions or other programs.
         """
         (self._artifact.prepacked() if prepack else self._artifact).save(path)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -28,6 +29,16 @@ def load_flat(client: Client, artifact: Artifact) -> LoadedExecutable:
     )
     call = TreeSpec("tuple", (arguments, TreeSpec("dict")))
     return client.load(artifact, in_tree=call, out_tree=results)
+
+
+def check_dims(dims: Mapping[str, int], *headers: Mapping[str, Any]) -> None:
+    """Raises OptionError for the size of a symbol that none of some programs has."""
+    known = sorted({symbol["name"] for header in headers for symbol in header["symbols"]})
+    for name in dims:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            instead = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
+            raise OptionError(f"no program has a dimension variable {name!r}; {instead}")
 
 
 def synthetic_arguments(header: Mapping[str, Any], dims: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
@@ -92,4 +103,4 @@ def _array(random: np.random.Generator, row: Mapping[str, Any], shape: tuple[int
         raise OptionError(f"{tensor_text(row)} of the shape {shape} does not fit in memory") from None
 
 
-__all__ = ["load_flat", "synthetic_arguments", "synthetic_call"]
+__all__ = ["check_dims", "load_flat", "synthetic_arguments", "synthetic_call"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from shlo_disc.errors import OptionError
-from shlo_disc.report.synthetic import synthetic_arguments
+from shlo_disc.report.synthetic import check_dims, synthetic_arguments
 from shlo_disc.runtime import LoadedExecutable
 
 FIRST_CALLS = 5
@@ -65,10 +65,7 @@ def time_programs(
     if rounds < 1:
         raise OptionError(f"a program is timed over at least one round, not {rounds}")
     programs = [load() for load in loads]
-    known = {symbol["name"] for program in programs for symbol in program.artifact.header["symbols"]}
-    unknown = sorted(set(dims) - known)
-    if unknown:
-        raise OptionError(f"no program has a dimension variable {unknown[0]!r}; there are {sorted(known)}")
+    check_dims(dims, *(program.artifact.header for program in programs))
     arguments = [_arguments(program, dims, seed) for program in programs]
     for program, given in zip(programs, arguments, strict=True):
         _call(program, given)

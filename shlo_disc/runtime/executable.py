@@ -445,17 +445,21 @@ def _check_device(name: Any, client: Client) -> None:
         raise ArtifactError(f"made for {name}; {device.device_kind} is an sm_{major}{minor}")
 
 
+_IN_TREE = "load it with in_tree=jax.tree.structure((args, kwargs)), where args and kwargs are those of a call"
+_OUT_TREE = "load it with out_tree=jax.tree.structure(result), where result is what a call returns"
+
+
 def _trees(header: Mapping[str, Any], in_tree: Any, out_tree: Any) -> tuple[TreeSpec, TreeSpec]:
     """The trees given by the caller (PyTreeDef or TreeSpec), else those of the header, else flat ones."""
     stored = header.get("pytree") or {}
     if not isinstance(stored, Mapping):
         raise ArtifactError("header: 'pytree' is not an object")
     if in_tree is None:
-        in_tree = TreeSpec.from_json(stored["in"]) if "in" in stored else call_tree(len(header["arguments"]))
+        in_tree = TreeSpec.from_json(stored["in"], _IN_TREE) if "in" in stored else call_tree(len(header["arguments"]))
     if out_tree is None:
         count = len(header["results"])
         flat = LEAF if count == 1 else TreeSpec("tuple", (LEAF,) * count)
-        out_tree = TreeSpec.from_json(stored["out"]) if "out" in stored else flat
+        out_tree = TreeSpec.from_json(stored["out"], _OUT_TREE) if "out" in stored else flat
     trees = tuple(tree if isinstance(tree, TreeSpec) else TreeSpec.from_jax(tree) for tree in (in_tree, out_tree))
     if trees[0].kind != "tuple" or [child.kind for child in trees[0].children] != ["tuple", "dict"]:
         raise ArtifactError("header: the tree of the arguments is not (args, kwargs)")

@@ -118,8 +118,11 @@ class TreeSpec:
         return {"custom": name, "children": children}
 
     @classmethod
-    def from_json(cls, data: Any, depth: int = 0) -> TreeSpec:
-        """Reads the JSON form. Raises ArtifactError when it is malformed or has custom nodes."""
+    def from_json(cls, data: Any, remedy: str = "give its tree", depth: int = 0) -> TreeSpec:
+        """Reads the JSON form. Raises ArtifactError when it is malformed or has custom nodes.
+
+        remedy: what to do about these.
+        """
         if depth > _MOST_DEPTH:
             raise ArtifactError("header: the tree is too deep")
         if data == "*":
@@ -132,7 +135,7 @@ class TreeSpec:
         def read(nodes: Any) -> tuple[TreeSpec, ...]:
             if not isinstance(nodes, list):
                 raise ArtifactError("header: a tree's children are not a list")
-            return tuple(cls.from_json(node, depth + 1) for node in nodes)
+            return tuple(cls.from_json(node, remedy, depth + 1) for node in nodes)
 
         kind = next(iter(data))
         if kind in ("tuple", "list"):
@@ -144,9 +147,7 @@ class TreeSpec:
             children = read(data.get("children"))
             return cls("namedtuple", children, type=_named_tuple(data["namedtuple"], len(children)))
         if "custom" in data:
-            raise ArtifactError(
-                f"the program's tree has a node of type {data['custom']}: load it with in_tree= and out_tree="
-            )
+            raise ArtifactError(f"the program's tree has a node of type {_class_name(data['custom'])}: {remedy}")
         raise ArtifactError(f"header: unknown tree node {kind!r}")
 
     def native(self) -> _native.Tree:
@@ -160,6 +161,12 @@ class TreeSpec:
         elif self.kind == "custom":
             detail = (self.type, self.flatten, self.unflatten)
         return _native.Tree(kind, [child.native() for child in self.children], detail)
+
+
+def _class_name(data: Any) -> str:
+    """The name of a class as a header has it, "module.name"."""
+    known = isinstance(data, dict) and data.keys() >= {"module", "name"}
+    return f"{data['module']}.{data['name']}" if known else repr(data)
 
 
 LEAF = TreeSpec("leaf")

@@ -69,7 +69,7 @@ def test_files_are_called_by_turns(artifact: Path, monkeypatch: pytest.MonkeyPat
 
 def test_sizes_and_rounds_are_checked(artifact: Path) -> None:
     load = partial(load_flat, client(1), Artifact.open(artifact, trust=True))
-    with pytest.raises(OptionError, match="no program has a dimension variable 'n'; there are \\['arg0_d0'\\]"):
+    with pytest.raises(OptionError, match="no program has a dimension variable 'n'; there are arg0_d0"):
         timing.time_programs([load], {"arg0_d0": 3, "n": 1}, 1)
     with pytest.raises(OptionError, match="needs --dims with arg0_d0"):
         timing.time_programs([load], {}, 1)

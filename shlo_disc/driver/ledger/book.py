@@ -238,10 +238,11 @@ def _row(function: _Function) -> FunctionRow:
 
 
 def _why(forms: Sequence[_Form]) -> str:
-    """The reason that a function has more than one program, in the words of what was found last."""
-    reasons = [p.why for form in forms for p in form.programs if p.why]
+    """The reason that a function has more than one program, in the words of what was found last, and what to do."""
+    reasons = [(p.why, form) for form in forms for p in form.programs if p.why]
     if reasons:
-        return reasons[-1]
+        why, form = reasons[-1]
+        return f"{why}; {form.remedy}" if why == form.reason and form.remedy else why
     kinds = f"{len(forms)} kinds of arguments" if len(forms) > 1 else ""
     symbolic = any(p.is_symbolic for form in forms for p in form.programs)
     return "; ".join(text for text in (kinds, "one program serves all sizes" if symbolic else "") if text)

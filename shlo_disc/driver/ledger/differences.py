@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
@@ -30,8 +31,8 @@ def first_difference(programs: Sequence[bytes], program: bytes) -> str:
         return ""
     ours, theirs = _op_at(found, lengths[best]), _op_at(others[best], lengths[best])
     return (
-        f"it was traced to other ops: number {ours + 1} is {_described(program, ours)}, "
-        f"and was {_described(programs[best], theirs)}"
+        f"it was traced to other ops: {_described(program, ours)}, where another program has "
+        f"{_described(programs[best], theirs)}"
     )
 
 
@@ -63,13 +64,22 @@ def _described(program: bytes, position: int) -> str:
         module = parse_trusted(program, context)
         ops = CalledOperations(module).operations
         op = ops[min(position, len(ops) - 1)]
-        return f"{op.operation.name} ({_types(op)}) at {source_line(op.location)}"
+        if op.operation.name == "func.return":
+            return "no more ops"
+        if op.operation.name == "func.func":
+            return f"the types {_SHAPED.sub(_array, str(op.attributes['function_type']))}"
+        types = ", ".join(str(result.type) for result in op.results)
+        kind = op.operation.name.removeprefix("stablehlo.").removeprefix("chlo.")
+        return f"{kind}{f' ({_SHAPED.sub(_array, types)})' if types else ''} at {source_line(op.location)}"
 
 
-def _types(op: Any) -> str:
-    if op.operation.name == "func.func":
-        return str(op.attributes["function_type"])
-    return ", ".join(str(result.type) for result in op.results) or "without results"
+_SHAPED = re.compile(r"tensor<((?:[\d?]+x)*)(\w+)[^<>]*>")
+
+
+def _array(found: re.Match[str]) -> str:
+    """A type as users write it: f32[2,3]."""
+    sizes = found[1].rstrip("x").replace("x", ",")
+    return f"{found[2]}[{sizes}]"
 
 
 __all__ = ["first_difference"]

@@ -17,7 +17,7 @@ import numpy as np
 from shlo_disc.driver.recovery import PLAIN, Attempts, Choice, Fault, find_fault
 from shlo_disc.errors import DiscError, OptionError
 from shlo_disc.options import Options
-from shlo_disc.report.synthetic import load_flat, synthetic_arguments
+from shlo_disc.report.synthetic import check_dims, load_flat, synthetic_arguments
 from shlo_disc.runtime import Client
 from shlo_disc.shape_dialect.dtypes import BY_NAME
 from shlo_disc.tools.bisect.interpreter import NotEvaluated, evaluate
@@ -109,6 +109,7 @@ class _Search:
 
     def at(self, dims: Mapping[str, int], seed: int, say: Say) -> Finding | None:
         header = self._artifact(PLAIN).header
+        check_dims(dims, header)
         arrays = synthetic_arguments(header, dims, seed)
         try:
             plain = self._run(PLAIN, arrays)

@@ -38,10 +38,11 @@ def add_run(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     import numpy as np
 
-    from shlo_disc.report.synthetic import load_flat, synthetic_arguments
+    from shlo_disc.report.synthetic import check_dims, load_flat, synthetic_arguments
     from shlo_disc.runtime.clients import client_for
 
     artifact = runnable(arguments.file, arguments)
+    check_dims(arguments.dims, artifact.header)
     executable = load_flat(client_for(artifact, arguments.threads), artifact)
     if arguments.inputs:
         arrays = read_arrays(arguments.inputs)

@@ -18,7 +18,7 @@ from shlo_disc.api.compile import compile as build
 from shlo_disc.driver.executable import Executable
 from shlo_disc.errors import OptionError
 from shlo_disc.options import KernelSchedule, Options, Schedule
-from shlo_disc.report.synthetic import load_flat, synthetic_arguments
+from shlo_disc.report.synthetic import check_dims, load_flat, synthetic_arguments
 from shlo_disc.runtime.clients import client
 
 CANDIDATES = (
@@ -89,6 +89,8 @@ def tune(
     for candidate in CANDIDATES:
         say(f"compiling for {candidate}")
         executables.append(compiled(Schedule(default=candidate)))
+    for shape in shapes:
+        check_dims(shape, executables[0].artifact.header)
     times = _measure(executables, shapes, rounds, say)
     chosen, gains = _choose(times)
     if not chosen:
