@@ -101,6 +101,23 @@ def test_products_of_one_left_hand_side() -> None:
         check(three, k, n, "float32", 1, (f"{k}, {n}", "float32"), (f"{k}, {n + 40}", "float32"))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("k", "e", "n"), [(63, 1, 1024), (200, 1, 2048), (130, 128, 24)])
+def test_rows_of_weights_whole_pages_apart(k: int, e: int, n: int, dtype: str) -> None:
+    """Three tiles of rows read copies of them: 13 to 18 rows where tiles have 6, 29 to 42 where they have 14."""
+
+    def f(x: Any, w: Any) -> Any:
+        return jnp.einsum("bk,ken->ebn", x, w)
+
+    executable = compile_function(f, ((f"b, {k}", dtype), (f"{k}, {e}, {n}", dtype)))
+    rng = np.random.default_rng(k)
+    w = rng.standard_normal((k, e, n)).astype(dtype)
+    for b in (12, 13, 15, 18, 19, 28, 29, 42, 43):
+        x = rng.standard_normal((b, k)).astype(dtype)
+        want = np.einsum("bk,ken->ebn", x.astype(np.float64), w.astype(np.float64), optimize=True)
+        np.testing.assert_allclose(executable(x, w), want, rtol=0, atol=4 * np.finfo(dtype).eps * k)
+
+
 @pytest.mark.slow
 def test_a_batch_of_products() -> None:
     def f(x: Any, y: Any) -> Any:

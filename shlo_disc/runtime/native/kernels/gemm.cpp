@@ -23,6 +23,9 @@ constexpr int64_t kTilesInPlace = 4;            // below as many, B is read wher
 constexpr int64_t kFewRows = 3;                 // of A, for which reading B takes longer than computing
 constexpr int64_t kRowsTogether = 16;           // of B, read side by side then: a page of memory each
 constexpr int64_t kMoreRowsTogether = 32;       // the same where computing takes longer
+constexpr int64_t kTilesThatWait = 2;           // fewer compute while rows of B come in
+constexpr int64_t kPageBytes = 4096;            // of memory, and of a way of the first cache
+constexpr int64_t kCachedBytes = 8 << 20;       // of a matrix that the last cache is likely to hold
 constexpr int64_t kBytesAhead = 256;            // of a row of B, fetched before they are used
 constexpr int64_t kRowBytes = 2048;             // of a row of B, at least, for one item
 constexpr int64_t kItemsPerThread = 4;          // enough to even out a thread that loses its processor
@@ -83,6 +86,7 @@ private:
   const T *right_panel(const Block &block, const Piece &piece, const Rows &rows, int64_t panel, const Scratch &scratch,
                        int64_t &step) const;
   bool fetches_rows(const DiscDot &dot, int64_t panels) const;
+  void copy_rows(const Piece &piece, const Rows &rows, T *target) const;
   void write_sums(const Block &block, const Piece &piece) const;
   const void *left(const Block &block, int64_t row, int64_t k) const {
     int64_t place = batch_offset(a_, block.entry, a_.a_batch) + row * a_.a_m + k * a_.a_k;
@@ -96,6 +100,14 @@ private:
   bool reads_rows() const { return format_.is_plain && a_.m == 1 && a_.a_k == 1; }
   /// B is read for one group of tiles, so that packing all of a panel first would not pay.
   bool reads_once(const DiscDot &dot) const { return dot.packed == nullptr && tiles_ < kTilesInPlace; }
+
+  /// Rows of B that lie whole pages apart are copied before three tiles read them: their panels displace each other in
+  /// the first cache. Where B comes from memory, that hides behind waiting for it.
+  bool copies_rows(const DiscDot &dot) const {
+    bool by_pages = dot.b_n == 1 && dot.b_k * format_.element_bytes % kPageBytes == 0;
+    bool is_cached = dot.k * dot.n * format_.element_bytes <= kCachedBytes;
+    return walks_rows(dot) && format_.is_plain && tiles_ > kTilesThatWait && by_pages && is_cached;
+  }
 
   /// B is read row by row rather than panel by panel: a panel's rows each lie on a page of memory of their own.
   bool walks_rows(const DiscDot &dot) const { return reads_once(dot) && dot.b_n < dot.b_k; }
@@ -233,9 +245,14 @@ void Gemm<T>::run_piece(const Block &block, const Piece &piece, const Scratch &s
     together = piece.end - piece.first;
     chunk = block.rows > kFewRows ? kMoreRowsTogether : kRowsTogether;
   }
+  if (copies_rows(dot)) {
+    chunk = kDepth;
+    together = std::min(together, kRowPanelsBytes / (chunk * columns_ * static_cast<int64_t>(sizeof(T))));
+  }
   for (int64_t first = piece.first; first < piece.end; first += together)
     for (int64_t k = 0; k < depth; k += chunk)
-      run_panels(block, piece, {first, first + together, k, std::min(chunk, piece.depth - k)}, scratch);
+      run_panels(block, piece, {first, std::min(piece.end, first + together), k, std::min(chunk, piece.depth - k)},
+                 scratch);
   if (piece.k0 + piece.depth != k_)
     return;
   if (!has_tile_epilogue(dot))
@@ -245,14 +262,36 @@ void Gemm<T>::run_piece(const Block &block, const Piece &piece, const Scratch &s
   run_tile_epilogue(dot, row, block.rows, piece.sums, piece.step, column, past);
 }
 
+/// Panels of some rows of B, row by row.
+template <typename T> void Gemm<T>::copy_rows(const Piece &piece, const Rows &rows, T *target) const {
+  const DiscDot &dot = *piece.part->dot;
+  int64_t n0 = (rows.first - piece.part->first_panel) * columns_, panels = rows.end - rows.first;
+  const T *row = reinterpret_cast<const T *>(piece.b) + n0 + (piece.k0 + rows.k) * dot.b_k;
+  int64_t whole = std::min(panels, (dot.n - n0) / columns_), width = std::min(columns_, dot.n - n0 - whole * columns_);
+  for (int64_t k = 0; k < rows.count; ++k, row += dot.b_k) {
+    T *place = target + k * columns_;
+    for (int64_t panel = 0; panel < whole; ++panel)
+      std::memcpy(place + panel * rows.count * columns_, row + panel * columns_, columns_ * sizeof(T));
+    if (whole < panels) {
+      T *last = place + whole * rows.count * columns_;
+      std::memset(last, 0, columns_ * sizeof(T));
+      std::memcpy(last, row + whole * columns_, width * sizeof(T));
+    }
+  }
+}
+
 template <typename T>
 void Gemm<T>::run_panels(const Block &block, const Piece &piece, const Rows &rows, const Scratch &scratch) const {
   const DiscDot &dot = *piece.part->dot;
   int64_t padded = divide_up(piece.depth, kDepth) * kDepth, behind = rows.k % kDepth;
   const T *a = reads_rows() ? static_cast<const T *>(left(block, 0, piece.k0)) : scratch.block<T>();
+  bool copies = copies_rows(dot);
+  if (copies)
+    copy_rows(piece, rows, scratch.row_panels<T>());
   for (int64_t panel = rows.first; panel < rows.end; ++panel) {
     int64_t n0 = (panel - piece.part->first_panel) * columns_, width = std::min(columns_, dot.n - n0), b_step = columns_;
-    const T *right = right_panel(block, piece, rows, panel, scratch, b_step);
+    const T *right = copies ? scratch.row_panels<T>() + (panel - rows.first) * rows.count * columns_
+                            : right_panel(block, piece, rows, panel, scratch, b_step);
     bool direct = writes_result(piece, width);
     T *c = direct ? piece.c + n0 : piece.sums + (panel - piece.first) * columns_;
     int64_t c_step = direct ? dot.c_m : piece.step;

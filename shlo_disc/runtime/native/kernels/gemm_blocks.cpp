@@ -13,7 +13,7 @@ namespace disc::gemm {
 
 namespace {
 
-constexpr int64_t kProductBytes = kBlockBytes + (kChunk + kStagedRows) * kWidestPanelBytes;
+constexpr int64_t kProductBytes = kBlockBytes + (kChunk + kStagedRows) * kWidestPanelBytes + kRowPanelsBytes;
 constexpr int64_t kPatchesBytes = kPatchBytes + kPatchSumsBytes + kPatchWeightsBytes + kPatchResultsBytes;
 constexpr size_t kScratchBytes = std::max(kProductBytes, kPatchesBytes);
 

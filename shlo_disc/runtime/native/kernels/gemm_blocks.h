@@ -12,6 +12,7 @@ constexpr int64_t kChunk = 6 * kDepth;            // rows of a panel of B used t
 constexpr int64_t kBlockBytes = 512 << 10;        // packed rows of A: half of a core's L2
 constexpr int64_t kWidestPanelBytes = 128;        // two registers of 512 bits
 constexpr int64_t kStagedRows = 256;              // rows of a panel of sums
+constexpr int64_t kRowPanelsBytes = 64 << 10;     // panels of some rows of B, which are copied as they lie
 constexpr int64_t kPatchBytes = 4160 << 10;       // transformed patches of a convolution
 constexpr int64_t kPatchSumsBytes = 520 << 10;    // their sums
 constexpr int64_t kPatchResultsBytes = 28 << 10;  // results of some patches
@@ -55,6 +56,10 @@ public:
   template <typename T> T *panel() const { return reinterpret_cast<T *>(base_ + kBlockBytes); }
   template <typename T> T *sums() const {
     return reinterpret_cast<T *>(base_ + kBlockBytes + kChunk * kWidestPanelBytes);
+  }
+
+  template <typename T> T *row_panels() const {
+    return reinterpret_cast<T *>(base_ + kBlockBytes + (kChunk + kStagedRows) * kWidestPanelBytes);
   }
 
   float *patches() const { return reinterpret_cast<float *>(base_); }
