@@ -33,6 +33,7 @@ from .specifications import (
     is_pair,
     numpy_name,
     parameters_of,
+    warn_of_narrowed,
 )
 from .trace_notes import noted_traces
 
@@ -83,6 +84,7 @@ def _export_jitted(
         specs = (tuple(positional), dict(zip(kwargs, keyword, strict=True)))
     except ValueError as error:  # the texts of JAX's parser
         raise ProgramError(str(error)) from None
+    warn_of_narrowed(args, kwargs)
     try:
         with tracing(()):
             exported, kept = _export(jitted, specs)

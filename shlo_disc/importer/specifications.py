@@ -7,7 +7,10 @@ import difflib
 import inspect
 import itertools
 import re
+import sys
+import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,6 +18,8 @@ import numpy as np
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.dtypes import BY_NAME, BY_NUMPY
+
+_PACKAGE = str(Path(__file__).parents[1])
 
 _LIKELY = "float32"
 """The dtype in what messages propose where none was given."""
@@ -74,6 +79,21 @@ def _comparison(constraint: str, sign: str) -> str:
     return f"{left} {sign}= {bound}"
 
 
+def warn_of_narrowed(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Warn of stated 64-bit dtypes that JAX makes 32-bit ones, as it does while jax_enable_x64 is off."""
+    for name, values in (("args", list(args)), ("kwargs", kwargs)):
+        for path, leaf in jax.tree_util.tree_flatten_with_path(values, is_leaf=is_pair)[0]:
+            dtype = _stated_dtype(leaf)
+            if dtype is None or (taken := jax.dtypes.canonicalize_dtype(dtype)) == dtype:
+                continue
+            text = (
+                f"{name}{jax.tree_util.keystr(path)} has the dtype {dtype.name}, which JAX makes {taken.name} while "
+                f"jax_enable_x64 is off, so the program takes {taken.name}: for {dtype.name}, call "
+                'jax.config.update("jax_enable_x64", True) before, or set JAX_ENABLE_X64=1'
+            )
+            warnings.warn(text, stacklevel=_level_of_caller())
+
+
 def parameters_of(function: Callable[..., Any], count: int) -> tuple[str, ...]:
     """The names of a function's first `count` parameters, "" for one that is not passed by name.
 
@@ -121,6 +141,24 @@ def numpy_name(dtype: str, pair: Any) -> str:
     raise ProgramError(f"unknown dtype {dtype!r} in {pair!r}; {instead}")
 
 
+def _stated_dtype(leaf: Any) -> np.dtype[Any] | None:
+    """The dtype that a specification states; None for arrays, keys and Python's types, whose width JAX chooses."""
+    dtype = leaf[1] if is_pair(leaf) else leaf.dtype if isinstance(leaf, jax.ShapeDtypeStruct) else None
+    if isinstance(dtype, str):
+        dtype = numpy_name(dtype, leaf)
+    if dtype is None or isinstance(dtype, type) and dtype in (bool, int, float, complex) or _is_key_dtype(dtype):
+        return None
+    return np.dtype(dtype)
+
+
+def _level_of_caller() -> int:
+    """The `stacklevel` by which the function that calls this warns about the line that called the package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def _is_whole(value: Any) -> bool:
     """Tells whether an entry is one specification, right or wrong, and no container of others."""
     return is_pair(value) or _wanted(value) is not None
@@ -166,4 +204,5 @@ def _is_key_dtype(value: Any) -> bool:
 
 __all__ = [
     "check_sequence", "check_specifications", "constraint_fault", "is_dtype", "is_pair", "numpy_name", "parameters_of",
+    "warn_of_narrowed",
 ]  # fmt: skip

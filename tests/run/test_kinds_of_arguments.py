@@ -20,6 +20,7 @@ import pytest
 import shlo_disc
 from shlo_disc.errors import ArgumentTypeError, OptionError, ProgramError
 from shlo_disc.runtime import Client
+from shlo_disc.shape_dialect.dtypes import BY_NUMPY
 
 BASE = np.arange(12, dtype=np.float32).reshape(3, 4)
 READ_ONLY = BASE.copy()
@@ -162,6 +163,35 @@ def test_static_arguments_that_look_like_shapes(static: Any) -> None:
 def test_wrong_dynamic(dynamic: Any) -> None:
     with pytest.raises(OptionError, match="dynamic"):
         shlo_disc.jit(lambda x: x + x, dynamic=dynamic)(BASE)
+
+
+STATED: list[tuple[Any, str, str, str]] = [
+    ((("b, 4", "float64"),), "args[0]", "float64", "float32"),
+    (({"ids": ("b", np.int64)},), "args[0]['ids']", "int64", "int32"),
+    ((("b", "u64"),), "args[0]", "uint64", "uint32"),
+    ((jax.ShapeDtypeStruct((3,), np.dtype("complex128")),), "args[0]", "complex128", "complex64"),
+    ((jax.ShapeDtypeStruct((3,), np.dtype("float64")),), "args[0]", "float64", "float32"),
+]
+
+
+def test_stated_64_bit_dtypes() -> None:
+    """They are those of JAX; a warning at the caller's line says so where that has 32 bits."""
+    for args, where, wide, narrow in STATED:
+        with pytest.warns(UserWarning, match="jax_enable_x64") as warned:
+            executable = shlo_disc.compile(lambda x: jax.tree.leaves(x)[0] + 1, args=args)
+        assert executable.signature.arguments[0].dtype == BY_NUMPY[narrow].name
+        assert len(warned) == 1 and warned[0].filename == __file__
+        text = str(warned[0].message)
+        assert text.startswith(f"{where} has the dtype {wide}, which JAX makes {narrow}") and "JAX_ENABLE_X64=1" in text
+
+
+@pytest.mark.filterwarnings("error")
+def test_64_bit_dtypes_without_a_warning() -> None:
+    for args in ((("b", float),), (np.zeros(3),), (("b", "int32"),), (("", jax.random.key(0).dtype),)):
+        shlo_disc.compile(lambda x: x, args=args)
+    with jax.enable_x64(True):
+        executable = shlo_disc.compile(lambda x: x + 1, args=(("b", "float64"),))
+    assert executable.signature.arguments[0].dtype == "f64"
 
 
 def test_deleted_arrays(doubled: shlo_disc.Executable) -> None:
