@@ -74,6 +74,27 @@ def test_an_artifact_has_no_ir(artifact: Path, capsys: pytest.CaptureFixture[str
     assert "no kernel 'nobody'; there are " in capsys.readouterr().err
 
 
+def test_a_level_of_processors(
+    program: Path, artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in ("disasm", "info", "inspect", "run", "diff"):
+        files = (str(artifact),) * (2 if command == "diff" else 1)
+        more = ("--trust", "--dims", "arg0_d0=5") if command == "run" else ()
+        assert main([command, *files, *more, "--cpu", "x86-64-v3"]) == (2 if command == "diff" else 1)
+        text = "error[DISC-A103]: made for the processor that compiled it, and not for 'x86-64-v3': load it without cpu"
+        assert text in capsys.readouterr().err
+    assert main(["info", str(artifact), "--cpu", "x86-64-v3,x86-64-v4"]) == 2
+    assert "--cpu names one level" in capsys.readouterr().err
+    path = tmp_path / "levels.disc"
+    shlo_disc.compile(program, options=shlo_disc.Options(cpu=("x86-64-v3", "x86-64-v4"))).save(path)
+    for level, register in (("x86-64-v3", "%ymm"), ("x86-64-v4", "%zmm")):
+        assert main(["inspect", str(path), "--cpu", level]) == 0
+        assert f"-linux-gnu, the level {level}; this one" in capsys.readouterr().out
+        if shutil.which("objdump") or shutil.which("llvm-objdump"):
+            code = disasm(capsys, path, "--cpu", level)["gemm_f32"]["code"]["asm"]
+            assert register in code and ("%zmm" in code) == (level == "x86-64-v4")
+
+
 def test_without_a_disassembler(
     artifact: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

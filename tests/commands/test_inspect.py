@@ -38,6 +38,14 @@ def test_an_artifact(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert facts["kernels"] is facts["peak_memory"] is facts["timings"] is None
 
 
+def test_code_for_the_processor_that_compiled_it(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sets of instructions that it uses are no level that `cpu=` of a load could name."""
+    assert inspect(capsys, artifact)["processor"]["cpu"] is None
+    for command in ("inspect", "info"):
+        assert main([command, str(artifact)]) == 0
+        assert "-linux-gnu, the processor that compiled it" in capsys.readouterr().out
+
+
 def test_a_program_has_more(program: Path, artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole, part = inspect(capsys, program), inspect(capsys, artifact)
     assert set(whole) == set(part)

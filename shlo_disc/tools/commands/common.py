@@ -76,7 +76,7 @@ def add_compile_options(command: argparse.ArgumentParser) -> None:
         "--cpu",
         type=levels,
         metavar="LEVEL",
-        help=f"{', '.join(CPUS)}, or several for one file with code for each",
+        help=f"{', '.join(CPUS)}, or several for one file with code for each; of an artifact: the level to use",
     )
     command.add_argument("--hints", type=pairs, default={}, metavar="s=128", help="likely sizes of symbols")
 
@@ -144,6 +144,13 @@ def opened(file: str, *, trust: bool = False) -> Artifact | Path | bytes:
     return Artifact.open(program, trust=trust) if is_artifact else program
 
 
+def at_level(artifact: Artifact, arguments: argparse.Namespace) -> Artifact:
+    """The code of an artifact for the level --cpu; without --cpu, the artifact. Raises ArtifactError, OptionError."""
+    if isinstance(arguments.cpu, tuple):
+        raise OptionError("for a compiled artifact, --cpu names one level of processors")
+    return artifact if arguments.cpu is None else artifact.level(arguments.cpu)
+
+
 def built(program: Path | bytes, arguments: argparse.Namespace) -> Executable:
     """A program compiled as the command line says."""
     from shlo_disc.api.compile import compile as build
@@ -154,7 +161,7 @@ def built(program: Path | bytes, arguments: argparse.Namespace) -> Executable:
 def runnable(file: str, arguments: argparse.Namespace) -> Artifact:
     """A FILE's artifact: itself where it is one, with --trust, or else the program compiled. Raises ArtifactError."""
     found = opened(file, trust=arguments.trust)
-    artifact = found if isinstance(found, Artifact) else built(found, arguments).artifact
+    artifact = at_level(found, arguments) if isinstance(found, Artifact) else built(found, arguments).artifact
     if not artifact.trusted:
         raise ArtifactError("the artifact holds native code from outside: pass --trust if you know who made it")
     return artifact

@@ -31,6 +31,7 @@ from shlo_disc.tools.commands.common import (
     add_command,
     add_compile_options,
     add_json,
+    at_level,
     built,
     check_files,
     opened,
@@ -111,7 +112,8 @@ def _at(file: str, program: Path | bytes, stage: str, arguments: argparse.Namesp
 
 def _artifact(file: str, found: Artifact | Path | bytes, arguments: argparse.Namespace) -> _Side:
     """An artifact, or a program compiled to one. Raises OptionError for a stage that is not its code."""
-    artifact, stage = found if isinstance(found, Artifact) else built(found, arguments).artifact, arguments.stage
+    artifact = at_level(found, arguments) if isinstance(found, Artifact) else built(found, arguments).artifact
+    stage = arguments.stage
     if stage:
         return _Side(f"{file} ({stage})", str(artifact_listing(artifact, [stage])), _SYNTAX.get(stage, PLAIN))
     facts = code_facts(artifact, False)

@@ -3,10 +3,11 @@
 
     disasm model.jax --kernel 'gemm_*'
     disasm model.jax --stage optimized-llvm,asm
-    disasm model.disc
+    disasm model.disc --cpu x86-64-v3
 
 Stages are kernels (MLIR) and, for CPUs, llvm, optimized-llvm and asm; for GPUs llvm, ptx and host-llvm. A program is
-printed at kernels and asm, or ptx. For an artifact only asm, printed by objdump, and ptx are available.
+printed at kernels and asm, or ptx. For an artifact only asm, printed by objdump, and ptx are available; of several
+levels of processors, --cpu names the one to print, by default the best that runs here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ from typing import Any
 
 from shlo_disc.report.listing import artifact_listing
 from shlo_disc.runtime import Artifact
-from shlo_disc.tools.commands.common import add_command, add_compile_options, add_file, add_json, built, opened, show
+from shlo_disc.tools.commands.common import (
+    add_command,
+    add_compile_options,
+    add_file,
+    add_json,
+    at_level,
+    built,
+    opened,
+    show,
+)
 
 
 def add_disasm(commands: Any) -> None:
@@ -37,7 +47,7 @@ def _names(text: str) -> tuple[str, ...]:
 def _disasm(arguments: argparse.Namespace) -> None:
     found = opened(arguments.file)
     if isinstance(found, Artifact):
-        listing = artifact_listing(found, arguments.stage)
+        listing = artifact_listing(at_level(found, arguments), arguments.stage)
     else:
         listing = built(found, arguments).listing(*arguments.stage, file=str(found) if isinstance(found, Path) else "")
     if arguments.kernel:

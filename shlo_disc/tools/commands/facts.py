@@ -28,6 +28,10 @@ SECTIONS = {"object": "native code", "ptx": "PTX", "consts": "constants", "packe
 """Names of the sections in printed lines."""
 
 
+COMPILING_PROCESSOR = "the processor that compiled it"
+"""The processor of code without the name of a level: no `cpu=` of a load names it."""
+
+
 # ---- what info prints ---------------------------------------------------------------------------------------------
 
 
@@ -120,7 +124,7 @@ def _section(artifact: Artifact, name: str) -> Facts:
     header = levels[int(name.removeprefix(kind) or 0)].header
     triple = header["target"].get("triple")
     machines = {
-        "object": triple if len(levels) == 1 else f"{triple}, {target_text(header)}",
+        "object": f"{triple}, {header['target'].get('cpu') or COMPILING_PROCESSOR}",
         "ptx": header["target"].get("name"),
     }
     return {"name": name, "bytes": len(artifact.sections[name]), "for": machines.get(kind)}
@@ -193,6 +197,7 @@ def _processor(target: Mapping[str, Any]) -> Facts:
     level, beyond = level_of(target["features"])
     return {
         "triple": target["triple"],
+        "cpu": target.get("cpu"),
         "level": level,
         "beyond": beyond,
         "missing_here": missing_features(target["features"]),
@@ -215,4 +220,12 @@ def _functions(artifact: Artifact) -> list[Facts]:
     return [{"name": name, "bytes": size} for name, size in functions(code).items()] if code else []
 
 
-__all__ = ["Facts", "artifact_facts", "code_facts", "info_lines", "program_facts", "signature_lines"]
+__all__ = [
+    "COMPILING_PROCESSOR",
+    "Facts",
+    "artifact_facts",
+    "code_facts",
+    "info_lines",
+    "program_facts",
+    "signature_lines",
+]

@@ -13,6 +13,7 @@ from shlo_disc.tools.commands.common import (
     add_file,
     add_isolate,
     add_json,
+    at_level,
     built,
     opened,
     show,
@@ -31,5 +32,8 @@ def add_info(commands: Any) -> None:
 
 def _info(arguments: argparse.Namespace) -> None:
     found = opened(arguments.file)
-    facts = artifact_facts(found) if isinstance(found, Artifact) else program_facts(built(found, arguments))
+    if isinstance(found, Artifact):
+        facts = artifact_facts(at_level(found, arguments))
+    else:
+        facts = program_facts(built(found, arguments))
     show(arguments, facts, info_lines(facts))

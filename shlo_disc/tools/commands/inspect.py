@@ -12,8 +12,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.runtime import Artifact
-from shlo_disc.tools.commands.common import add_command, add_compile_options, add_file, add_json, built, opened, show
-from shlo_disc.tools.commands.facts import Facts, artifact_facts, code_facts, program_facts, signature_lines
+from shlo_disc.tools.commands.common import (
+    add_command,
+    add_compile_options,
+    add_file,
+    add_json,
+    at_level,
+    built,
+    opened,
+    show,
+)
+from shlo_disc.tools.commands.facts import (
+    COMPILING_PROCESSOR,
+    Facts,
+    artifact_facts,
+    code_facts,
+    program_facts,
+    signature_lines,
+)
 
 if TYPE_CHECKING:
     from shlo_disc.driver.executable import Executable
@@ -32,7 +48,10 @@ def add_inspect(commands: Any) -> None:
 
 def _inspect(arguments: argparse.Namespace) -> None:
     found = opened(arguments.file)
-    facts = _of_artifact(found) if isinstance(found, Artifact) else _of_program(built(found, arguments))
+    if isinstance(found, Artifact):
+        facts = _of_artifact(at_level(found, arguments))
+    else:
+        facts = _of_program(built(found, arguments))
     show(arguments, facts, _lines(facts))
 
 
@@ -69,7 +88,9 @@ def _machine_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     beyond = f" with {', '.join(processor['beyond'])}" if processor["beyond"] else ""
     missing = processor["missing_here"]
     here = f"this one lacks {', '.join(missing)}" if missing else "this one will do"
-    yield f"processor     {processor['triple']}, {processor['level']}{beyond}; {here}"
+    what = f"{processor['level']}{beyond}"
+    uses = f"the level {processor['cpu']}" if processor["cpu"] else f"{COMPILING_PROCESSOR} ({what})"
+    yield f"processor     {processor['triple']}, {uses}; {here}"
     if gpu is not None:
         yield f"GPU           {gpu['architecture']}"
     if facts["replicas"] > 1:
