@@ -197,6 +197,14 @@ CODES = (
 )  # fmt: skip
 """All codes. Of those for one class, the first whose words are found counts."""
 
+C_CODES = (
+    Code("DISC-V101", "ValueError", r"depend on data", "a plan is asked for sizes that depend on data"),
+    Code("DISC-V100", "ValueError", "", "a function of the C API is called with an invalid parameter"),
+)
+"""Codes of the C API alone, whose functions have parameters that Python's do not have."""
+
+ALL_CODES = (*CODES, *C_CODES)
+
 _COMPILED = tuple((code, re.compile(code.words, re.DOTALL)) for code in CODES)
 
 

@@ -20,7 +20,7 @@ from shlo_disc.runtime import AllocationError, Client
 from tests.run.test_data_sizes import TAKE
 
 from .building import PROGRAMS
-from .c_api import CError, Options, Program, checked, library
+from .c_api import CError, Options, Program, checked, library, tensors_of
 
 
 def saved(folder: Path, executable: shlo_disc.Executable) -> Path:
@@ -105,7 +105,7 @@ def test_sizes_that_are_data(tmp_path: Path) -> None:
     for plan in (lambda: program.plan(5), lambda: program.plan_symbols(5)):
         with pytest.raises(CError, match="depend on data: call it by disc_call") as caught:
             plan()
-        assert caught.value.kind == "ValueError"
+        assert (caught.value.kind, caught.value.code) == ("ValueError", "DISC-V101")
     bound = program.bind(x)
     np.testing.assert_array_equal(bound(np.array(3, np.int32))[0], x[:3])
 
@@ -151,6 +151,49 @@ def test_results_have_no_gaps(tmp_path: Path) -> None:
     assert caught.value.kind == "ValueError" and not memory.any()
 
 
+def test_results_that_overlap_each_other(tmp_path: Path) -> None:
+    program = Program(saved(tmp_path, shlo_disc.compile(lambda x: (x + 1, x * 2), args=(("n", "float32"),))))
+    memory = np.zeros(7, np.float32)
+    with pytest.raises(CError, match=r"the memory for result\[1\] overlaps that of result\[0\]$") as caught:
+        program.plan(4).run([np.ones(4, np.float32)], [memory[:4], memory[3:]])
+    assert caught.value.code == "DISC-V100" and not memory.any()
+
+
+# ---- devices and addresses ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code", "text"),
+    [
+        (
+            "device",
+            (1, 1),
+            "DISC-T100",
+            r"args\[0\] has the device_id 1: the host's memory is kDLCPU with the device_id 0",
+        ),
+        ("byte_offset", 2**64 - 4, "DISC-S105", r"The byte_offset of args\[0\] is 18446744073709551612: the addresses"),
+        ("byte_offset", 2**64 - 2**20, "DISC-S105", r"The byte_offset of args\[0\] is .* do not fit 64 bits"),
+        ("strides", (-(2**60),), "DISC-S105", r"The strides of args\[0\] .*do not fit 64 bits"),
+    ],
+)
+def test_tensors_that_are_nowhere(field: str, value: Any, code: str, text: str, tmp_path: Path) -> None:
+    """Arguments and results alike."""
+    program = Program(saved(tmp_path, shlo_disc.compile(jnp.negative, args=(("n", "float32"),))))
+    plan, arrays = program.plan(4), [np.zeros(4, np.float32) for _ in range(2)]
+    wrong, one = tensors_of([arrays[0]]), ctypes.c_size_t(1)
+    if field == "strides":
+        wrong[0].strides = (ctypes.c_int64 * 1)(*value)
+    else:
+        setattr(wrong[0], field, (ctypes.c_int32 * 2)(*value) if field == "device" else value)
+    with pytest.raises(CError, match=text) as caught:
+        checked("disc_call", program.pointer, wrong, one, ctypes.byref(ctypes.c_void_p()))
+    assert (caught.value.code, caught.value.argument) == (code, "args[0]")
+    if field != "strides":
+        with pytest.raises(CError, match=text.replace(r"args\[0\]", "result")) as caught:
+            checked("disc_run", plan.pointer, tensors_of([arrays[1]]), one, wrong, one)
+        assert caught.value.code == code
+
+
 # ---- limits and options ------------------------------------------------------------------------------------------
 
 
@@ -183,6 +226,10 @@ def test_weights_have_to_fit_the_memory_limit(tmp_path: Path) -> None:
         ({"threads": -1}, "must not be negative"), ({"threads": 10**6}, "threads is 1000000; at most"),
         ({"memory_limit": -1}, "must not be negative"),
         ({"struct_size": 0}, "struct_size of disc_load_options is not set"),
+        *(
+            ({"struct_size": size}, f"struct_size of disc_load_options is {size}, which is the size of no version")
+            for size in (1, 8, 12, 50, 57, 1 << 40)
+        ),
         ({"unknown": 1}, "an option that this version of the library does not have"),
     ],
 )  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ctypes
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +15,10 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.errors import CODES, ArtifactError
+from shlo_disc.errors import C_CODES, CODES, ArtifactError, Code, page_of
 from shlo_disc.runtime import Artifact
 
+from .building import build_c
 from .c_api import CError, Program, library
 
 ROWS = Path(__file__).parents[2] / "shlo_disc" / "runtime" / "native" / "capi" / "error_codes.cpp"
@@ -24,7 +27,20 @@ KINDS = {"ShapeError", "ArgumentTypeError", "AllocationError", "CustomCallError"
 
 def test_the_table_is_that_of_python() -> None:
     rows = re.findall(r'\{"(DISC-\w+)", "(\w+)", R"\((.*)\)"\}', ROWS.read_text())
-    assert rows == [(code.name, code.error, code.words) for code in CODES if code.error in KINDS]
+    codes = [*(code for code in CODES if code.error in KINDS), *C_CODES]
+    assert rows == [(code.name, code.error, code.words) for code in codes]
+
+
+@pytest.mark.parametrize("code", C_CODES, ids=lambda code: code.name)
+def test_each_example_of_a_code_of_c_prints_its_error(code: Code, tmp_path: Path) -> None:
+    page = page_of(code.name) or ""
+    assert page.startswith(f"# {code.name}: {code.title}\n\nRaised as `{code.error}`.\n\n")
+    parts = dict(re.findall(r"^```(python|c|text)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    if "python" in parts:
+        subprocess.run([sys.executable, "-c", parts["python"]], cwd=tmp_path, check=True)
+    (tmp_path / "example.c").write_text(parts["c"])
+    printed = subprocess.run([build_c(tmp_path / "example.c", tmp_path)], cwd=tmp_path, capture_output=True, check=True)
+    assert printed.stdout.decode() == parts["text"] and f"[{code.name}]" in parts["text"]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +80,13 @@ CASES: dict[str, tuple[Call, str, str]] = {
     "a number of arguments": (lambda a: Program(a.serialize())(ones(2, 4)), "DISC-T100", r"has 2 arguments, and 1"),
     "memory": (lambda a: Program(a.serialize(), memory_limit=1)(ones(2, 4), ones(2, 4)), "DISC-M101", r"allocate"),
     "no file": (lambda a: Program(Path("/nowhere")), "", r"No such file"),
-    "another number of sizes": (lambda a: Program(a.serialize()).plan(3), "", r"have 4 sizes in all, and 1"),
+    "another number of sizes": (lambda a: Program(a.serialize()).plan(3), "DISC-V100", r"have 4 sizes in all, and 1"),
+    "another number of values": (
+        lambda a: Program(a.serialize()).plan_symbols(3, 4),
+        "DISC-V100",
+        r"has 1 symbols, and 2",
+    ),
+    "an option": (lambda a: Program(a.serialize(), threads=-1), "DISC-V100", r"must not be negative"),
 }
 OF_PYTHON = re.compile(r"jax|trust=True|shlo_disc\.|SciPy|register_custom_call(?<!disc_register_custom_call)")
 

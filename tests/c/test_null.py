@@ -97,7 +97,7 @@ def test_null(given: Given, function: str, parameter: str) -> None:
         if (function, parameter) not in OPTIONAL:
             with pytest.raises(CError, match=f"{function}: {parameter} is NULL") as caught:
                 checked(function, *arguments)
-            assert caught.value.kind == "ValueError"
+            assert (caught.value.kind, caught.value.code) == ("ValueError", "DISC-V100")
         elif function == "disc_load":
             with pytest.raises(CError, match="set trust of disc_load_options"):
                 checked(function, *arguments)

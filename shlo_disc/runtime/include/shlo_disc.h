@@ -82,7 +82,7 @@ const char *disc_error_kind(const disc_error_t *error);
 const char *disc_error_argument(const disc_error_t *error);
 
 /* The stable code, such as "DISC-S103", whose page `python -m shlo_disc why DISC-S103` prints and docs/errors has; "" for
- * "ValueError", "OSError" and "RuntimeError". */
+ * "OSError" and "RuntimeError". */
 const char *disc_error_code(const disc_error_t *error);
 
 /* What went wrong. Of a NULL error, the kind and the code are "" and the text is "no error". */

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shlo_disc.errors import CODES, PLACES_OF_PAGES, OptionError, page_of
+from shlo_disc.errors import ALL_CODES, PLACES_OF_PAGES, OptionError, page_of
 from shlo_disc.tools.commands.common import add_command, add_json, show
 
 
@@ -19,7 +19,7 @@ def add_why(commands: Any) -> None:
 
 def _why(arguments: argparse.Namespace) -> None:
     text = index() if arguments.code is None else page(arguments.code)
-    rows = [c for c in CODES if arguments.code is None or c.name == full_name(arguments.code)]
+    rows = [c for c in ALL_CODES if arguments.code is None or c.name == full_name(arguments.code)]
     codes = [{"code": c.name, "error": c.error, "title": c.title, "page": page(c.name)} for c in rows]
     show(arguments, {"codes": codes}, text.removesuffix("\n"))
 
@@ -27,7 +27,7 @@ def _why(arguments: argparse.Namespace) -> None:
 def full_name(code: str) -> str:
     """A code, whose capitals and "DISC-" may be left out. Raises OptionError where there is none."""
     name = f"DISC-{code.upper().removeprefix('DISC-')}"
-    if name not in {known.name for known in CODES}:
+    if name not in {known.name for known in ALL_CODES}:
         raise OptionError(f"no error has the code {code!r}; `python -m shlo_disc why` prints all codes")
     return name
 
@@ -43,7 +43,7 @@ def page(code: str) -> str:
 
 def index() -> str:
     """The table of all codes, in Markdown: docs/errors/index.md."""
-    rows = [f"| [{c.name}]({c.name}.md) | `{c.error}` | {c.title} |" for c in CODES]
+    rows = [f"| [{c.name}]({c.name}.md) | `{c.error}` | {c.title} |" for c in ALL_CODES]
     return "\n".join(
         [
             "# Errors",
@@ -60,7 +60,7 @@ def index() -> str:
             "```{toctree}",
             ":hidden:",
             "",
-            *(c.name for c in CODES),
+            *(c.name for c in ALL_CODES),
             "```",
             "",
         ]

@@ -137,11 +137,14 @@ std::vector<ResultMemory> result_memories(const disc_plan_t &plan, const Tensors
     const ArraySpec &spec = program.loaded->program().results[i];
     char *given = result_memory(spec, plan.result_shapes[i], results[i]);
     int64_t bytes = result_bytes(plan, i);
-    bool is_shared = std::ranges::any_of(memories, [&](const ResultMemory &other) {
+    auto shared = std::ranges::find_if(memories, [&](const ResultMemory &other) {
       return bytes > 0 && other.bytes > 0 && given < other.given + other.bytes && other.given < given + bytes;
     });
-    if (is_shared || tensors.overlaps(given, bytes))
-      bad_value("the memory for " + spec.path + " overlaps that of an argument or of another result");
+    const ArraySpec *other = tensors.overlapped(given, bytes);
+    if (shared != memories.end())
+      other = &program.loaded->program().results[static_cast<size_t>(shared - memories.begin())];
+    if (other != nullptr)
+      bad_value("the memory for " + spec.path + " overlaps that of " + other->path);
     memories.push_back({given, bytes, nullptr});
   }
   for (ResultMemory &memory : memories)

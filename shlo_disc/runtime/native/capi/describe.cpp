@@ -19,8 +19,7 @@ ArrayText::ArrayText(const ArraySpec &spec)
 }
 
 void ArrayText::write(disc_array_info *out) const {
-  if (out->struct_size < sizeof(out->struct_size))
-    bad_value("struct_size of disc_array_info is not set");
+  check_struct_size(out->struct_size, "disc_array_info");
   disc_array_info known{out->struct_size, path.c_str(),         dtype.c_str(), type, sizes.size(), sizes.data(),
                         text_pointers.data()};
   std::memcpy(out, &known, std::min(out->struct_size, sizeof(known)));

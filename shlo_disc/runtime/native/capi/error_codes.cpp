@@ -38,6 +38,8 @@ constexpr Row kRows[] = {
     {"DISC-A106", "ArtifactError", R"(which no other process has)"},
     {"DISC-A107", "ArtifactError", R"(the program calls LAPACK)"},
     {"DISC-A100", "ArtifactError", R"()"},
+    {"DISC-V101", "ValueError", R"(depend on data)"},
+    {"DISC-V100", "ValueError", R"()"},
 };
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

@@ -35,6 +35,17 @@ template <typename T> std::span<T> given(T *first, size_t count, const char *par
   return {first, count};
 }
 
+/// Checks the member struct_size of a caller's structure: it is the size of a version of the structure, all of whose
+/// members end at multiples of 8 bytes, or of a later one. Throws where it is not set, or is no such size.
+inline void check_struct_size(size_t size, const char *structure) {
+  constexpr size_t first = 16, most = 4096, step = 8;
+  if (size == 0)
+    bad_value(std::string("struct_size of ") + structure + " is not set");
+  if (size < first || size > most || size % step != 0)
+    bad_value(std::string("struct_size of ") + structure + " is " + std::to_string(size) +
+              ", which is the size of no version of it: set it to sizeof(" + structure + ")");
+}
+
 /// The error for the exception that is being handled.
 disc_error_t *current_error() noexcept;
 

@@ -81,8 +81,7 @@ disc_load_options known_options(const disc_load_options *given) {
   disc_load_options options{};
   if (given == nullptr)
     return options;
-  if (given->struct_size < sizeof(given->struct_size))
-    bad_value("struct_size of disc_load_options is not set");
+  check_struct_size(given->struct_size, "disc_load_options");
   std::memcpy(&options, given, std::min(given->struct_size, sizeof(options)));
   const char *bytes = reinterpret_cast<const char *>(given);
   for (size_t i = sizeof(options); i < given->struct_size; ++i)

@@ -26,6 +26,9 @@ void check_type(const ArraySpec &spec, const ::DLTensor &tensor) {
     throw Error(ErrorKind::type, spec.path + " is on a device of DLPack's kind " +
                                      std::to_string(tensor.device.device_type) +
                                      ", and the program runs on the CPU: copy it to the host");
+  if (tensor.device.device_id != 0)
+    throw Error(ErrorKind::type, spec.path + " has the device_id " + std::to_string(tensor.device.device_id) +
+                                     ": the host's memory is kDLCPU with the device_id 0");
   const DTypeInfo *actual = dtype_of(tensor.dtype);
   if (actual == nullptr)
     fail_dtype(spec, "DLPack's type code " + std::to_string(tensor.dtype.code) + " of " +
@@ -51,7 +54,14 @@ int64_t checked_bytes(const ArraySpec &spec, const int64_t *shape, size_t rank) 
 char *data_of(const ArraySpec &spec, const ::DLTensor &tensor, int64_t bytes) {
   if (tensor.data == nullptr && bytes > 0)
     throw Error(ErrorKind::type, spec.path + " has no data");
-  return tensor.data == nullptr ? nullptr : static_cast<char *>(tensor.data) + tensor.byte_offset;
+  if (tensor.data == nullptr)
+    return nullptr;
+  uintptr_t end = 0;
+  if (__builtin_add_overflow(reinterpret_cast<uintptr_t>(tensor.data), tensor.byte_offset, &end) ||
+      __builtin_add_overflow(end, bytes, &end))
+    throw Error(ErrorKind::shape, "The byte_offset of " + spec.path + " is " + std::to_string(tensor.byte_offset) +
+                                      ": the addresses of the elements do not fit 64 bits.");
+  return static_cast<char *>(tensor.data) + tensor.byte_offset;
 }
 
 std::vector<int64_t> byte_strides(const ArraySpec &spec, const ::DLTensor &tensor, size_t rank) {
@@ -112,6 +122,9 @@ void Tensors::add(const ArraySpec &spec, const ::DLTensor &tensor) {
     given.view.contiguous = is_contiguous(tensor.shape, strides.data(), rank, info(spec.dtype).size);
     if (!given.view.contiguous) {
       auto [low, high] = reach(spec, tensor.shape, strides);
+      auto address = reinterpret_cast<uintptr_t>(given.view.data);
+      if (uintptr_t end = 0; __builtin_add_overflow(address, low, &end) || __builtin_add_overflow(address, high, &end))
+        throw Error(ErrorKind::shape, "The strides of " + spec.path + " lead to addresses that do not fit 64 bits.");
       given.begin = given.view.data + low, given.end = given.view.data + high;
       given.view.strides = std::move(strides);
     }
@@ -135,11 +148,15 @@ std::shared_ptr<Block> Tensors::copy(size_t index, BlockKind kind) const {
   return block;
 }
 
-bool Tensors::overlaps(const void *address, int64_t bytes) const {
+const ArraySpec *Tensors::overlapped(const void *address, int64_t bytes) const {
   const auto *begin = static_cast<const char *>(address);
-  return bytes > 0 && std::ranges::any_of(given_, [&](const Given &given) {
+  if (bytes <= 0)
+    return nullptr;
+  auto found = std::ranges::find_if(given_, [&](const Given &given) {
     return given.begin < given.end && given.begin < begin + bytes && begin < given.end;
   });
+  auto index = static_cast<size_t>(found - given_.begin());
+  return found != given_.end() ? &executable_.program().arguments[first_ + index] : nullptr;
 }
 
 char *result_memory(const ArraySpec &spec, const int64_t *shape, const ::DLTensor &tensor) {

@@ -29,8 +29,8 @@ public:
   /// A copy of them. Throws as `elements`.
   std::shared_ptr<Block> copy(size_t index, BlockKind kind) const;
 
-  /// Whether a block of memory shares a byte with an argument.
-  bool overlaps(const void *address, int64_t bytes) const;
+  /// The argument with which a block of memory shares a byte; null where there is none.
+  const ArraySpec *overlapped(const void *address, int64_t bytes) const;
 
 private:
   struct Given {
