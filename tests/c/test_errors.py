@@ -9,18 +9,20 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.errors import C_CODES, CODES, ArtifactError, Code, page_of
+from shlo_disc.errors import C_CODES, CODES, ArtifactError, Code
 from shlo_disc.runtime import Artifact
 
 from .building import build_c
 from .c_api import CError, Program, library
 
+PAGES = Path(__file__).parents[2] / "docs" / "errors"
 ROWS = Path(__file__).parents[2] / "shlo_disc" / "runtime" / "native" / "capi" / "error_codes.cpp"
 KINDS = {"ShapeError", "ArgumentTypeError", "AllocationError", "CustomCallError", "DeviceError", "ArtifactError"}
 
@@ -33,7 +35,7 @@ def test_the_table_is_that_of_python() -> None:
 
 @pytest.mark.parametrize("code", C_CODES, ids=lambda code: code.name)
 def test_each_example_of_a_code_of_c_prints_its_error(code: Code, tmp_path: Path) -> None:
-    page = page_of(code.name) or ""
+    page = (PAGES / f"{code.name}.md").read_text()
     assert page.startswith(f"# {code.name}: {code.title}\n\nRaised as `{code.error}`.\n\n")
     parts = dict(re.findall(r"^```(python|c|text)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
     if "python" in parts:
@@ -52,6 +54,20 @@ def artifact() -> Artifact:
 
 def changed(artifact: Artifact, **entries: object) -> bytes:
     return Artifact({**artifact.header, **entries}, artifact.sections).serialize()
+
+
+@pytest.mark.parametrize(("code", "sizes"), [("DISC-S103", (9,)), ("DISC-S104", (3, 4))])
+def test_pages_show_what_c_prints(code: str, sizes: tuple[int, ...]) -> None:
+    page = (PAGES / f"{code}.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*\n)executable\(.*^```$", page, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(example, names)  # noqa: S102 - the page of this repository
+    with pytest.raises(CError) as caught:
+        Program(names["executable"].artifact.serialize()).plan(*sizes)
+    assert (
+        f"\n```\n{caught.value.text}\n```\n" in page and f"`disc_error_argument` is `{caught.value.argument}`" in page
+    )
+    assert caught.value.code == code
 
 
 def ones(*shape: int) -> np.ndarray:
