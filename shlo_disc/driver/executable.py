@@ -209,6 +209,7 @@ class Executable(NativeOwner):
         """Write a shared library with the program and the runtime, and beside it a C header with the types.
 
         name: the prefix of its functions; by default the name of the file. This needs the C compiler of the system.
+        Raises OptionError for programs with data-dependent sizes: `save` them, and use `disc_load` and `disc_call`.
         `shlo_disc.runtime.export_library.export_library` documents the errors.
         """
         from shlo_disc.runtime.export_library import export_library

@@ -40,8 +40,8 @@ def export_library(artifact: Artifact, path: str | os.PathLike[str], name: str |
 
     name: what its functions begin with; by default the file's name up to its first dot, without "lib". Needs a C
     compiler: `$CC`, or cc. Raises OptionError for a name that is none in C, and for programs that C cannot run by
-    plans: those for GPUs or several devices, and those whose results' sizes depend on data; FileNotFoundError without
-    a compiler, OSError with its message where it fails.
+    plans: those for GPUs or several devices, and those with sizes that depend on data, which `disc_load` and
+    `disc_call` run; FileNotFoundError without a compiler, OSError with its message where it fails.
     """
     target = Path(path)
     if name is None:
@@ -68,7 +68,10 @@ def _check(header: Mapping[str, Any], name: str) -> None:
     if header["target"].get("name", CPU) not in (None, CPU) or header.get("replicas", 1) != 1:
         raise OptionError("export_library is for programs of the processor and one device: compile it for these")
     if header.get("segments"):
-        raise OptionError("the sizes of the program's results depend on data: save it, and call it by disc_call")
+        raise OptionError(
+            "export_library is for programs whose sizes follow from those of the arguments, and this one has sizes "
+            "that depend on data: write it with save(path), and call it from C by disc_load and disc_call"
+        )
 
 
 def _compiler() -> str:
@@ -85,7 +88,8 @@ def _link(compiler: str, work: Path, name: str, soname: str) -> None:
     command = [
         compiler, "-std=gnu11", "-O1", "-fPIC", "-shared", "-s", f"-I{get_include()}", f"-I{work}", f"{name}.c",
         "-Wl,--whole-archive", get_archive(), "-Wl,--no-whole-archive", f"-Wl,--version-script={name}.map",
-        "-Wl,-Bsymbolic", "-Wl,-z,nodelete", "-Wl,--no-undefined", "-Wl,--gc-sections", f"-Wl,-soname,{soname}",
+        "-Wl,-Bsymbolic", "-Wl,-z,nodelete", "-Wl,--no-undefined", "-Wl,--gc-sections", "-Xlinker", "-soname",
+        "-Xlinker", soname,  # by itself, for a comma in it would end an option of -Wl
         "-l:libstdc++.so.6", "-lm", "-ldl", "-pthread", "-o", f"{name}.so",
     ]  # fmt: skip
     done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)  # noqa: S603 (the user's own)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
+import shlo_disc.numpy as snp
 from shlo_disc.errors import OptionError
 
 MAIN = """
@@ -142,3 +143,19 @@ def test_without_a_compiler(executable: Any, tmp_path: Path, monkeypatch: pytest
 def test_names_are_checked(executable: Any, name: str, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="is no name for functions in C"):
         executable.export_library(tmp_path / "m.so", name)
+
+
+def test_sizes_from_data(tmp_path: Path) -> None:
+    function = shlo_disc.compile(lambda x: x[snp.nonzero(x)[0]], args=(("n", "float32"),))
+    with pytest.raises(OptionError, match=r"save\(path\), and call it from C by disc_load and disc_call"):
+        function.export_library(tmp_path / "m.so")
+
+
+@pytest.mark.parametrize(
+    ("file", "prefix"), [("lib my-tag.so", "_my_tag"), ("libx, y.so", "x__y"), ("m-v1.2.so", "m_v1")]
+)
+def test_names_of_files(executable: Any, file: str, prefix: str, tmp_path: Path) -> None:
+    executable.export_library(tmp_path / file)
+    assert getattr(ctypes.CDLL(str(tmp_path / file)), f"{prefix}_plan") and (tmp_path / f"{prefix}.h").exists()
+    told = subprocess.run(["readelf", "-d", tmp_path / file], capture_output=True, text=True, check=True).stdout
+    assert f"[{file}]" in told
