@@ -49,7 +49,7 @@ assert of_executables == [sys.getrefcount(count) for count in made], of_executab
 def test_executables_hold_no_objects_of_python() -> None:
     """Any thread may release an executable, also one that must not wait for Python's lock while the process ends.
 
-    Nanobind keeps the object of a class without `shared_from_this`, and takes the lock to let go of it.
+    Nanobind keeps the object of a class without `shared_from_this`, and takes the lock to release it.
     """
     done = run_python("-c", COUNTS, JAX_PLATFORMS="shlo_disc,cpu")
     assert done.returncode == 0, done.stderr[-2000:]
