@@ -43,6 +43,20 @@ def check_equal(t: Graph, size: Expr, wanted: Expr, what: str) -> None:
         _check(t, size, "EQ", wanted, f"{what} is {size}, and has to be {wanted}")
 
 
+def check_not_negative(t: Graph, number: Expr, message: str) -> None:
+    """Check at each call that an expression over sizes is not negative.
+
+    Inside loops and branches nothing is checked, as PyTorch lets no size of a result be negative. Raises
+    UnsupportedError there for an expression that is no size of the op's result.
+    """
+    if number.constant is not None and number.constant >= 0:
+        return
+    if _is_always_run():
+        _check(t, number, "GE", Expr.const(0), message)
+    elif number not in t.dims:
+        raise t.refuse(f"{message}, which cannot be checked in a loop or branch")
+
+
 def _is_always_run() -> bool:
     """Tells whether a call always reaches what is translated: it is in no loop or branch."""
     return bool(ir.InsertionPoint.current.block.owner.operation.name == "func.func")

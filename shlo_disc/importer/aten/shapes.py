@@ -212,16 +212,6 @@ def stacked(t: Graph, parts: Sequence[ir.Value], axis: int = 0) -> ir.Value:
     return values[0] if len(values) == 1 else join(t, values, axis, t.dims)
 
 
-@translates("constant_pad_nd")
-def padded(t: Graph, x: ir.Value, pads: Sequence[Any], number: Any = 0) -> ir.Value:
-    """Elements added or removed before and after those of the last axes."""
-    low, high = [_ZERO] * len(t.dims), [_ZERO] * len(t.dims)
-    for position in range(len(pads) // 2):
-        axis = len(t.dims) - 1 - position
-        low[axis], high[axis] = as_expr(pads[2 * position]), as_expr(pads[2 * position + 1])
-    return pad(t, x, t.number(number, t.dtype), low, high, t.dims)
-
-
 def pad(t: Graph, x: ir.Value, fill: ir.Value, low: Sequence[Expr], high: Sequence[Expr], dims: Dims) -> ir.Value:
     """A value with elements more at both ends of its axes, or fewer where numbers are negative; `dims` in all."""
     if all(e.constant == 0 for e in (*low, *high)):
