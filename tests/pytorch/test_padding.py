@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Paddings that remove elements."""
+"""Paddings that remove elements, and gradients of paddings by elements and of `take`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 import shlo_disc  # noqa: E402
 from shlo_disc.errors import ShapeError, UnsupportedError  # noqa: E402
-from shlo_disc.torch import backend  # noqa: E402
+from shlo_disc.torch import backend, graph_count  # noqa: E402
 from tests.pytorch.judge import close  # noqa: E402
 
 F, nn = torch.nn.functional, torch.nn
@@ -95,3 +95,71 @@ def test_a_padding_in_a_branch_is_refused_where_it_cannot_be_checked() -> None:
     run = _exported(function, torch.randn(2, 11))
     for x in (torch.ones(2, 7), -torch.ones(2, 33)):
         close(run(x), function(x), "at other sizes")
+
+
+PADDINGS: dict[str, tuple[Callable[[Any], Any], Callable[[int], tuple[int, ...]]]] = {
+    "replicate, a vector": (lambda x: F.pad(x, (2, 1), mode="replicate"), lambda n: (3, n)),
+    "replicate": (nn.ReplicationPad1d((3, 4)), lambda n: (2, 3, n)),
+    "replicate before": (nn.ReplicationPad1d((3, 0)), lambda n: (2, 3, n)),
+    "replicate behind": (nn.ReplicationPad1d((0, 9)), lambda n: (2, 3, n)),
+    "replicate less": (nn.ReplicationPad1d((-1, 3)), lambda n: (2, 3, n + 1)),
+    "replicate less behind": (nn.ReplicationPad1d((5, -2)), lambda n: (2, 3, n)),
+    "replicate beyond": (nn.ReplicationPad1d((-6, 7)), lambda n: (2, 3, n)),
+    "replicate beyond the start": (nn.ReplicationPad1d((7, -6)), lambda n: (2, 3, n)),
+    "replicate images": (nn.ReplicationPad2d((2, 1, 3, 0)), lambda n: (2, 3, n, n + 1)),
+    "replicate an image": (nn.ReplicationPad2d((2, 1, -1, 4)), lambda n: (3, n + 1, 5)),
+    "replicate volumes": (nn.ReplicationPad3d((2, 1, 3, 0, 1, 2)), lambda n: (2, 1, n, n + 1, 3)),
+    "replicate sizes": (lambda x: F.pad(x, (x.shape[0], 1), mode="replicate"), lambda n: (n, 3, 4)),
+    "reflect": (lambda x: F.pad(x, (2, 1), mode="reflect"), lambda n: (2, 3, n + 2)),
+    "reflect images": (nn.ReflectionPad2d((1, 1, 2, 0)), lambda n: (2, 3, n + 2, n + 3)),
+    "reflect volumes": (nn.ReflectionPad3d(1), lambda n: (2, 1, n + 1, n + 2, 3)),
+    "circular": (lambda x: F.pad(x, (1, 2), mode="circular"), lambda n: (2, 3, n + 1)),
+    "constant": (lambda x: F.pad(x, (-1, 2), value=2), lambda n: (2, n + 1)),
+    "take": (lambda x: torch.take(x, torch.tensor([[0, 1, -1], [1, 1, -2]])), lambda n: (n, 3)),
+    "take of a vector": (lambda x: x.take(torch.tensor([0, -1, 0])), lambda n: (n,)),
+}  # fmt: skip
+
+
+def _gradient(function: Callable[[Any], Any], x: Any) -> Any:
+    y = function(x)
+    weights = torch.arange(y.numel(), dtype=torch.float64).reshape(y.shape).sin().to(y.dtype)
+    return torch.autograd.grad((y * weights).sum(), x)[0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", PADDINGS)
+def test_gradients(name: str, dtype: Any) -> None:
+    torch._dynamo.reset()
+    function, shape = PADDINGS[name]
+    run, before = torch.compile(function, backend=backend, dynamic=True), graph_count()
+    for size in (7, 2, 3, 8, 9, 33, 1):
+        x = torch.randn(shape(size), dtype=dtype, requires_grad=True)
+        close(_gradient(run, x), _gradient(function, x), f"{name} at {size}")
+    assert graph_count() - before <= 4  # two for all sizes, and two for a size of 1
+
+
+def _replicated_backward(x: Any) -> Any:
+    y = torch.ones_like(F.pad(x, (2, 1), mode="replicate")).cumsum(-1)
+    return torch.ops.aten.replication_pad1d_backward(y, x, (2, 1))
+
+
+def _put(x: Any) -> Any:
+    values = torch.arange(4).to(x.dtype)
+    place = torch.tensor([0, -1, 0, 1])
+    other = torch.tensor([-2, 1, 0])
+    return x.put(place, values, accumulate=True), x.put(other[:2], values[:2]), x.put(other[:0], values[:0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.float64, torch.bfloat16])
+def test_put(dtype: Any) -> None:
+    run = _exported(_put, _of(dtype, 3, 11))
+    for size in (1, 2, 7, 8, 9, 33):
+        x = _of(dtype, 3, size)
+        close(run(x), _put(x), f"at {size}")
+
+
+def test_an_exported_gradient() -> None:
+    run = _exported(_replicated_backward, torch.randn(2, 3, 9))
+    for size in (1, 2, 7, 8, 9, 33):
+        x = torch.randn(2, 3, size)
+        close(run(x), _replicated_backward(x), f"at {size}")

@@ -274,6 +274,17 @@ def scatter_add(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: ir.Va
     return written(t, x, axis, index, source, "add")
 
 
+@translates("put")
+def put(t: Graph, x: ir.Value, index: ir.Value, source: ir.Value, accumulate: bool = False) -> ir.Value:
+    """A tensor with elements replaced, or added to, at indices of all its elements in row-major order."""
+    size, count = product(dims_of(x)), product(dims_of(index))
+    check_equal(t, product(dims_of(source)), count, "the number of elements to put")
+    places = _places(t, [_counted(t, t.reshape(index, (count,)), size)], (count,))
+    updates = t.reshape(t.convert(source, t.dtype), (count,))
+    found = _summed(t, t.reshape(x, (size,)), [0], places, updates, "add" if accumulate else None)
+    return t.reshape(found, t.dims)
+
+
 _REDUCTIONS = {"sum": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
 
 
