@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,9 +13,10 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph
+from .index_ranges import check_equal
 from .reductions import summed
 from .relations import bind
-from .shapes import join
+from .shapes import join, piece
 from .sizes import size_of
 from .table import translates
 
@@ -40,6 +42,71 @@ def places_of(t: Graph, x: ir.Value, count: Expr) -> list[ir.Value]:
         found.append(t.pointwise("remainder", flat, divisor))
         flat = t.pointwise("divide", flat, divisor)
     return found[::-1]
+
+
+# ---- masks among indices --------------------------------------------------------------------------------------------
+
+Indices = Sequence[ir.Value | None]
+"""What a tensor is indexed by: for each axis, or for the axes of each mask, an index or None for all of the axis."""
+
+
+def _is_mask(t: Graph, index: ir.Value | None) -> bool:
+    return index is not None and t.dtype_of(index) == torch.bool
+
+
+def has_mask(t: Graph, indices: Indices) -> bool:
+    """Tells whether one of several indices is a mask."""
+    return any(_is_mask(t, v) for v in indices)
+
+
+def rank_of(t: Graph, index: ir.Value | None) -> int:
+    """The number of axes that an index is for."""
+    return len(dims_of(index)) if index is not None and _is_mask(t, index) else 1
+
+
+def check_masks(t: Graph, x: ir.Value, indices: Indices) -> None:
+    """Check at each call that masks among indices have the sizes of the axes that they are for."""
+    axis = 0
+    for index in indices:
+        if index is not None and _is_mask(t, index):
+            for place, size in enumerate(dims_of(index), axis):
+                check_equal(t, size, dims_of(x)[place], "the size of a mask")
+        axis += rank_of(t, index)
+
+
+def ends_of(t: Graph, indices: Indices) -> tuple[int, int]:
+    """The place in the result of the axes that all indices are broadcast to, and the number of these axes."""
+    given = [a for a, v in enumerate(indices) if v is not None]
+    is_together = given == list(range(given[0], given[0] + len(given)))
+    count = max(1 if _is_mask(t, v) else len(dims_of(v)) for v in indices if v is not None)
+    return (given[0] if is_together else 0), count
+
+
+def without_masks(t: Graph, indices: Indices, count: Expr | None) -> list[ir.Value | None]:
+    """Indices in which for each mask there are the places where it holds.
+
+    count: the size of what the masks become, as PyTorch says it is; None where that is said nowhere.
+    """
+    found: list[ir.Value | None] = []
+    for number, index in enumerate(indices):
+        if index is None or not _is_mask(t, index):
+            found.append(index)
+        elif count is not None and count.is_symbol and not t.knows(count):
+            found.extend(places_of(t, index, count))
+        else:
+            own = Expr.symbol(f"{t.node.name}_count_{number}")
+            places = places_of(t, index, own)
+            if count is None:
+                count = own
+            check_equal(t, own, count, "the number of elements at which a mask holds")
+            found.extend(piece(t, v, 0, Expr.const(0), count) for v in places)
+    for size in {dims_of(v)[-1] for v in found if v is not None and dims_of(v)}:
+        if count is not None and size.constant != 1:
+            check_equal(t, size, count, "the size of an index beside a mask")
+    return found
+
+
+# ---- what is returned -----------------------------------------------------------------------------------------------
 
 
 @translates("nonzero")

@@ -13,7 +13,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
 from shlo_disc.transforms.views import shape_tensor
 
-from .data_sizes import places_of
+from .data_sizes import check_masks, ends_of, has_mask, places_of, rank_of, without_masks
 from .graph import Graph, axis_of, numbers_of, working
 from .index_ranges import check_equal, check_in_range
 from .ordering import running
@@ -131,16 +131,19 @@ def _along(t: Graph, axis: int, index: ir.Value, shape: Dims) -> ir.Value:
 
 @translates("index.Tensor", "_unsafe_index.Tensor")
 def index(t: Graph, x: ir.Value, indices: Sequence[ir.Value | None]) -> ir.Value:
-    """NumPy's indexing by integer tensors, which are broadcast, or by one mask."""
-    first = next((a for a, v in enumerate(indices) if v is not None), 0)
-    mask = indices[first]
-    if mask is not None and t.dtype_of(mask) == torch.bool and sum(v is not None for v in indices) == 1:
-        places = places_of(t, mask, t.dims[first])
-        indices = [*[None] * first, *places]
+    """NumPy's indexing by integer tensors and masks, which are broadcast together."""
+    check_masks(t, x, indices)
+    if has_mask(t, indices):
+        position, count = ends_of(t, indices)
+        indices = without_masks(t, indices, t.dims[position + count - 1])
     axes, dims, found = _indexed(t, x, indices)
     read = gather_at(t, x, axes, _places(t, found, dims))
-    is_together = axes == list(range(axes[0], axes[0] + len(axes)))
-    return _front_to(t, read, len(dims), axes[0]) if is_together else read
+    return _front_to(t, read, len(dims), axes[0]) if _are_together(axes) else read
+
+
+def _are_together(axes: Sequence[int]) -> bool:
+    """Tells whether axes that are indexed follow one another: what they become stays there, and is else in front."""
+    return list(axes) == list(range(axes[0], axes[0] + len(axes)))
 
 
 @translates("masked_select")
@@ -155,8 +158,8 @@ def _indexed(t: Graph, x: ir.Value, indices: Sequence[ir.Value | None]) -> tuple
     """The axes that are indexed, what their indices are broadcast to, and these."""
     axes = [a for a, v in enumerate(indices) if v is not None]
     values = [v for v in indices if v is not None]
-    if any(t.dtype_of(v) in (torch.bool, torch.uint8) for v in values):
-        raise t.refuse("an index that is a mask has no translation yet", "use torch.where, or integers")
+    if any(t.dtype_of(v) == torch.uint8 for v in values):
+        raise t.refuse("a mask of bytes has no translation", "convert it to torch.bool")
     found = [_counted(t, v, dims_of(x)[a]) for a, v in zip(axes, values, strict=True)]
     return axes, broadcast_dims([dims_of(v) for v in found]), found
 
@@ -178,19 +181,33 @@ def broadcast_dims(shapes: Sequence[Dims]) -> Dims:
 def index_put(
     t: Graph, x: ir.Value, indices: Sequence[ir.Value | None], values: ir.Value, accumulate: bool = False, *_: Any
 ) -> ir.Value:
-    """NumPy's assignment by integer tensors; with `accumulate`, values are added."""
+    """NumPy's assignment by integer tensors and masks; with `accumulate`, values are added."""
+    check_masks(t, x, indices)
     if len([v for v in indices if v is not None]) == 1 and (mask := _mask_of(t, x, indices)) is not None:
-        if accumulate:
-            raise t.refuse("adding by a mask has no translation", "use torch.where")
-        return _by_mask(t, x, next(v for v in indices if v is not None), mask, t.convert(values, t.dtype))
+        own = next(v for v in indices if v is not None)
+        replaced = _by_mask(t, x, own, mask, t.convert(values, t.dtype))
+        return t.select(mask, t.pointwise("add", x, replaced), x) if accumulate else replaced
+    if has_mask(t, indices):
+        indices = without_masks(t, indices, _count_of_values(t, x, indices, dims_of(values)))
     axes, dims, found = _indexed(t, x, indices)
     rest = tuple(d for a, d in enumerate(dims_of(x)) if a not in axes)
-    position = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    position = axes[0] if _are_together(axes) else 0
     whole = (*rest[:position], *dims, *rest[position:])
     updates = t.stretch(t.convert(values, t.dtype), whole)
     count = len(dims)
     order = [*range(position, position + count), *range(position), *range(position + count, len(whole))]
     return _summed(t, x, axes, _places(t, found, dims), t.transpose(updates, order), "add" if accumulate else None)
+
+
+def _count_of_values(t: Graph, x: ir.Value, indices: Sequence[ir.Value | None], values: Dims) -> Expr | None:
+    """The size of the values to write along the axis of where masks hold; None for values that are broadcast along it.
+
+    indices: with masks among them.
+    """
+    position, count = ends_of(t, indices)
+    behind = len(dims_of(x)) - sum(rank_of(t, v) for v in indices if v is not None) - position
+    place = len(values) - behind - 1
+    return values[place] if place >= 0 and values[place].constant != 1 else None
 
 
 def _by_mask(t: Graph, x: ir.Value, own: ir.Value, mask: ir.Value, values: ir.Value) -> ir.Value:
