@@ -51,7 +51,7 @@ def check_specifications(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 
 
 def constraint_fault(constraints: Any) -> str:
-    """What to write in place of `constraints` that are no sequence of comparisons of sizes; "" where they are."""
+    """The fault of `constraints` that are no sequence of comparisons, and what to write; "" where there is none."""
     if isinstance(constraints, str):
         return f"constraints= is a sequence of strings: write constraints=({constraints!r},)"
     for constraint in constraints:

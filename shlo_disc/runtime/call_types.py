@@ -108,7 +108,7 @@ class _Names:
         self._free = (name for name in itertools.chain("n", map("n{}".format, itertools.count(1))) if name not in taken)
 
     def size(self, known: int | str, given: int) -> str:
-        """What to write for a size."""
+        """The text that names a size."""
         if isinstance(known, str):
             return known
         if known == given:
@@ -158,7 +158,7 @@ _OTHER_SIZE = re.compile(
 
 
 def _misfit(message: str) -> str:
-    """What is wrong with `dynamic`, from what JAX's parser says."""
+    """The fault of `dynamic`, from what JAX's parser says."""
     if found := _OTHER_SIZE.search(message):
         text, size, shape = found.groups()
         return (
@@ -169,7 +169,7 @@ def _misfit(message: str) -> str:
 
 
 def _other_rank(name: str, stated: Sequence[Any], shape: tuple[int, ...]) -> str:
-    """What is wrong with an entry of `dynamic` that has more or fewer sizes than the argument."""
+    """The fault of an entry of `dynamic` that has more or fewer sizes than the argument."""
     sizes = [*map(str, stated)][: len(shape)]
     wanted = ", ".join([*sizes, "..."] if len(sizes) < len(shape) else sizes)
     return (

@@ -39,7 +39,7 @@ UPWARDS = {("driver", "report")}
 """`Executable` asks for its explanation, when it is wanted."""
 
 PARTS = (
-    "symbolic", "custom_calls", "dtypes", "mlir", "dialect", "dense", "utils", "ops", "verifier", "inference",
+    "symbolic", "custom_calls", "dtypes", "mlir", "dialect", "dense", "utils", "ops", "build", "verifier", "inference",
 )  # fmt: skip
 """The same of the parts of `shape_dialect`."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -69,10 +70,10 @@ def _scores(
     rank, kind = len(dims_of(query)) - 2, working(t.dtype)
     scores = t.convert(dot(t, query, key, rank, (rank + 1, rank + 1)), kind)
     factor = _inverse_root(t, dims_of(query)[-1], kind) if scale is None else scale
-    scores = t.pointwise("multiply", scores, t.operand(factor, kind, dims_of(scores)))
+    scores = build.multiply(scores, t.operand(factor, kind, dims_of(scores)))
     dims = dims_of(scores)
     if mask is not None and t.dtype_of(mask) != torch.bool:
-        scores = t.pointwise("add", scores, t.operand(mask, kind, dims))
+        scores = build.add(scores, t.operand(mask, kind, dims))
     elif mask is not None:
         scores = t.select(t.stretch(mask, dims), scores, t.constant(-math.inf, kind, dims))
     if causal:
@@ -85,7 +86,7 @@ def _inverse_root(t: Graph, size: Expr, dtype: torch.dtype) -> float | ir.Value:
     """1 / sqrt(size)."""
     if size.constant is not None:
         return 1 / math.sqrt(size.constant)
-    return t.pointwise("rsqrt", t.size(size, dtype))
+    return build.rsqrt(t.size(size, dtype))
 
 
 def _weighted(t: Graph, scores: ir.Value, value: ir.Value, is_masked: bool) -> ir.Value:
@@ -149,7 +150,7 @@ def encoder_layer(
         return linear(t, gelu(t, wide) if use_gelu else relu(t, wide), down, down_bias)
 
     def add(left: ir.Value, right: ir.Value) -> ir.Value:
-        return t.pointwise("add", left, right)
+        return build.add(left, right)
 
     if norm_first:
         x = add(x, attend(norm(x, scale, shift)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -43,7 +44,7 @@ def embedding_bag(
         raise t.refuse("the gradient of the maxima of bags has no translation", "use sums or means")
     rows = t.convert(embedding(t, table, index), kind)
     if factors is not None:
-        rows = t.pointwise("multiply", rows, t.broadcast(t.convert(factors, kind), dims_of(rows), [0]))
+        rows = build.multiply(rows, t.broadcast(t.convert(factors, kind), dims_of(rows), [0]))
     bag = _bag_of(t, offsets, dims_of(index)[0])
     places = _kept(t, index, bag, bags, padding)
     sizes = scatter_at(
@@ -63,7 +64,7 @@ def _bag_of(t: Graph, offsets: ir.Value, count: Expr) -> ir.Value:
     zeros = t.constant(0, torch.int64, (count,))
     places = t.reshape(t.convert(offsets, torch.int64), (*dims_of(offsets), _ONE))
     begins = scatter_at(t, zeros, [0], places, t.constant(1, torch.int64, dims_of(offsets)), "add")
-    return t.pointwise("subtract", running(t, begins, 0, "add", 0), t.constant(1, torch.int64, (count,)))
+    return build.subtract(running(t, begins, 0, "add", 0), t.constant(1, torch.int64, (count,)))
 
 
 def _kept(t: Graph, index: ir.Value, bag: ir.Value, bags: Expr, padding: int) -> ir.Value:
@@ -84,6 +85,6 @@ def _reduced(t: Graph, rows: ir.Value, places: ir.Value, sizes: ir.Value, mode: 
         return found
     one = t.constant(1, torch.int64, dims_of(sizes))
     if mode == _MEAN:
-        counts = t.convert(t.pointwise("maximum", sizes, one), kind)
-        return t.pointwise("divide", found, t.broadcast(counts, t.dims, [0]))
+        counts = t.convert(build.maximum(sizes, one), kind)
+        return build.divide(found, t.broadcast(counts, t.dims, [0]))
     return t.select(t.broadcast(t.compare("LT", sizes, one), t.dims, [0]), zeros, found)

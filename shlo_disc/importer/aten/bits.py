@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.mlir import ir
 
 from .elementwise import times
@@ -21,7 +22,7 @@ def _operands(t: Graph, x: Any, y: Any) -> tuple[ir.Value, ir.Value, ir.Value, i
     value, by = t.operand(x, t.dtype), t.operand(y, t.dtype)
     most = torch.iinfo(t.dtype).bits - 1
     low, high = (t.constant(n, t.dtype, t.dims) for n in (0, most))
-    inside = t.pointwise("and", t.compare("GE", by, low), t.compare("LE", by, high))
+    inside = build.and_(t.compare("GE", by, low), t.compare("LE", by, high))
     return value, by, inside, most
 
 
@@ -31,7 +32,7 @@ def left(t: Graph, x: Any, y: Any) -> ir.Value:
     """x * 2^y."""
     value, by, inside, _ = _operands(t, x, y)
     zero = t.constant(0, t.dtype, t.dims)
-    return t.select(inside, t.pointwise("shift_left", value, t.select(inside, by, zero)), zero)
+    return t.select(inside, build.shift_left(value, t.select(inside, by, zero)), zero)
 
 
 @translates("__rshift__.Scalar", "__rshift__.Tensor", "bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar",
@@ -41,9 +42,9 @@ def right(t: Graph, x: Any, y: Any) -> ir.Value:
     value, by, inside, most = _operands(t, x, y)
     if t.dtype.is_signed:
         own = t.select(inside, by, t.constant(most, t.dtype, t.dims))
-        return t.pointwise("shift_right_arithmetic", value, own)
+        return build.shift_right_arithmetic(value, own)
     zero = t.constant(0, t.dtype, t.dims)
-    return t.select(inside, t.pointwise("shift_right_logical", value, t.select(inside, by, zero)), zero)
+    return t.select(inside, build.shift_right_logical(value, t.select(inside, by, zero)), zero)
 
 
 @translates("square", takes_complex=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -49,7 +50,7 @@ def polar(t: Graph, size: ir.Value, angle: ir.Value) -> ir.Value:
     """Complex numbers by their magnitude and angle."""
     length, turn = (t.operand(v, t.dtype.to_real()) for v in (size, angle))
     cosine, sine = (t.pointwise(name, turn) for name in ("cosine", "sine"))
-    return joined(t, t.pointwise("multiply", length, cosine), t.pointwise("multiply", length, sine))
+    return joined(t, build.multiply(length, cosine), build.multiply(length, sine))
 
 
 @translates("real", takes_complex=True)
@@ -90,7 +91,7 @@ def conjugate(t: Graph, x: Any) -> ir.Value:
     if not t.dtype.is_complex:
         return value
     first, second = parts(t, value)
-    return joined(t, first, t.pointwise("negate", second))
+    return joined(t, first, build.negate(second))
 
 
 @translates("resolve_conj", "resolve_neg", takes_complex=True)
@@ -102,7 +103,7 @@ def resolved(t: Graph, x: ir.Value) -> ir.Value:
 @translates("_neg_view", "_neg_view_copy", takes_complex=True)
 def negated(t: Graph, x: ir.Value) -> ir.Value:
     """-x."""
-    return t.pointwise("negate", x)
+    return build.negate(x)
 
 
 # ---- ops that are others of complex numbers than of reals -----------------------------------------------------------
@@ -119,7 +120,7 @@ def angle(t: Graph, x: ir.Value) -> ir.Value:
     """The angle of a complex number; of a real one 0 or pi, or NaN."""
     if t.dtype_of(x).is_complex:
         first, second = parts(t, x)
-        return t.pointwise("atan2", second, first)
+        return build.atan2(second, first)
     value = t.convert(x, t.dtype)
     zero, half_turn = (t.constant(n, t.dtype, t.dims) for n in (0, math.pi))
     found = t.select(t.compare("LT", value, zero), half_turn, zero)
@@ -129,7 +130,7 @@ def angle(t: Graph, x: ir.Value) -> ir.Value:
 @translates_complex("sgn")
 def direction(t: Graph, z: ir.Value) -> ir.Value:
     """z / |z|; 0 of 0."""
-    return t.pointwise("sign", z)
+    return build.sign(z)
 
 
 @translates_complex("isinf")
@@ -137,7 +138,7 @@ def isinf(t: Graph, z: ir.Value) -> ir.Value:
     """Tells whether one of the parts is infinite."""
     kind = t.dtype_of(z).to_real()
     infinity = t.constant(math.inf, kind, t.dims)
-    return t.pointwise("or", *(t.compare("EQ", t.pointwise("abs", part), infinity) for part in parts(t, z)))
+    return build.or_(*(t.compare("EQ", build.abs(part), infinity) for part in parts(t, z)))
 
 
 @translates_complex("log2")
@@ -153,9 +154,9 @@ def log10(t: Graph, z: ir.Value) -> ir.Value:
 
 
 def _logarithm(t: Graph, z: ir.Value, base: int) -> ir.Value:
-    found = parts(t, t.pointwise("log", z))
+    found = parts(t, build.log(z))
     divisor = t.constant(math.log(base), t.dtype.to_real(), t.dims)
-    return joined(t, *(t.pointwise("divide", part, divisor) for part in found))
+    return joined(t, *(build.divide(part, divisor) for part in found))
 
 
 # ---- trigonometric and hyperbolic functions: zeros stay zeros, and their signs say the side of a branch cut ----------
@@ -165,7 +166,7 @@ def _logarithm(t: Graph, z: ir.Value, base: int) -> ir.Value:
 def sin(t: Graph, z: ir.Value) -> ir.Value:
     """The sine, exactly imaginary on the imaginary axis."""
     across = parts(t, z)[0]
-    first, second = parts(t, t.pointwise("sine", z))
+    first, second = parts(t, build.sine(z))
     return joined(t, _zero_where_zero(t, across, first), second)
 
 
@@ -173,7 +174,7 @@ def sin(t: Graph, z: ir.Value) -> ir.Value:
 def cos(t: Graph, z: ir.Value) -> ir.Value:
     """The cosine, exactly real on the imaginary axis."""
     across = parts(t, z)[0]
-    first, second = parts(t, t.pointwise("cosine", z))
+    first, second = parts(t, build.cosine(z))
     return joined(t, first, _zero_where_zero(t, across, second))
 
 
@@ -194,7 +195,7 @@ def sinh(t: Graph, z: ir.Value) -> ir.Value:
 def cosh(t: Graph, z: ir.Value) -> ir.Value:
     """The hyperbolic cosine, cos(i z)."""
     first, second = parts(t, z)
-    return cos(t, joined(t, t.pointwise("negate", second), first))
+    return cos(t, joined(t, build.negate(second), first))
 
 
 @translates_complex("asin", "asinh")
@@ -210,7 +211,7 @@ def arccosine(t: Graph, z: ir.Value) -> ir.Value:
     first, second = parts(t, _inverse(t, z))
     given = parts(t, z)[1]
     is_plain = str(t.node.target) == "aten.acos.default"
-    return joined(t, first, _with_sign(t, second, t.pointwise("negate", given) if is_plain else given))
+    return joined(t, first, _with_sign(t, second, build.negate(given) if is_plain else given))
 
 
 def _inverse(t: Graph, z: ir.Value) -> ir.Value:
@@ -219,8 +220,8 @@ def _inverse(t: Graph, z: ir.Value) -> ir.Value:
 
 def _with_sign(t: Graph, x: ir.Value, sign: ir.Value) -> ir.Value:
     """|x| with the sign of another number."""
-    size = t.pointwise("abs", x)
-    return t.select(signbit(t, sign), t.pointwise("negate", size), size)
+    size = build.abs(x)
+    return t.select(signbit(t, sign), build.negate(size), size)
 
 
 # ---- powers and statistics ------------------------------------------------------------------------------------------
@@ -230,14 +231,14 @@ def _with_sign(t: Graph, x: ir.Value, sign: ir.Value) -> ir.Value:
 def power(t: Graph, x: Any, y: Any) -> ir.Value:
     """x to the power of y; small whole powers are products."""
     if not isinstance(y, int | float) or y not in _POWERS:
-        return t.pointwise("power", t.operand(x, t.dtype), t.operand(y, t.dtype))
+        return build.power(t.operand(x, t.dtype), t.operand(y, t.dtype))
     one = t.constant(1, t.dtype, t.dims)
     if y == 0:
         return one
     base = found = t.operand(x, t.dtype)
     for _ in range(int(abs(y)) - 1):
-        found = t.pointwise("multiply", found, base)
-    return found if y > 0 else t.pointwise("divide", one, found)
+        found = build.multiply(found, base)
+    return found if y > 0 else build.divide(one, found)
 
 
 _POWERS = (0, 1, 2, 3, -1, -2)
@@ -249,7 +250,7 @@ def _moments(t: Graph, z: ir.Value, axes: Any, correction: Any) -> tuple[ir.Valu
     (first, real_mean), (second, imaginary_mean) = (
         reductions.moments(t, part, numbers, 1 if correction is None else correction) for part in parts(t, z)
     )
-    both = (t.pointwise("add", first, second), joined(t, real_mean, imaginary_mean))
+    both = (build.add(first, second), joined(t, real_mean, imaginary_mean))
     return t.reshape(both[0], t.dims), t.reshape(both[1], t.dims)
 
 
@@ -262,7 +263,7 @@ def variance(t: Graph, z: ir.Value, axes: Any = None, correction: Any = None, *_
 @translates_complex("std.correction")
 def deviation(t: Graph, z: ir.Value, axes: Any = None, correction: Any = None, *_: Any) -> ir.Value:
     """The square root of the variance."""
-    return t.pointwise("sqrt", variance(t, z, axes, correction))
+    return build.sqrt(variance(t, z, axes, correction))
 
 
 @translates_complex("var_mean.correction")
@@ -282,7 +283,7 @@ def randn(t: Graph, *_: Any) -> ir.Value:
     """Both parts normal of mean 0 and variance 1/2."""
     kind = t.dtype.to_real()
     deviation = t.constant(math.sqrt(0.5), kind, t.dims)
-    return joined(t, *(t.pointwise("multiply", normal(t, kind), deviation) for _ in range(2)))
+    return joined(t, *(build.multiply(normal(t, kind), deviation) for _ in range(2)))
 
 
 # ---- ops whose translation holds for complex numbers ----------------------------------------------------------------

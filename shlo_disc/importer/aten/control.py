@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
+from shlo_disc.shape_dialect.build import shape_tensor
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.transforms.views import shape_tensor
 
 from .graph import Graph, Spec
 from .relations import truth
@@ -113,7 +114,7 @@ def scan(
             _with_row(t, buffer, value, index)
             for buffer, value in zip(values[len(carried) :], found[len(carried) :], strict=True)
         ]
-        return [t.pointwise("add", index, t.constant(1, torch.int32)), *kept, *written]
+        return [build.add(index, t.constant(1, torch.int32)), *kept, *written]
 
     _region(op, 1, types, step)
     t.loops -= 1
@@ -137,10 +138,10 @@ def _row(t: Graph, x: ir.Value, index: ir.Value) -> ir.Value:
     place = starts[0] if len(starts) == 1 else join(t, starts, 0, (Expr.const(len(starts)),))
     sizes = t.convert(shape_tensor(dims), torch.int32)
     low = t.constant(0, torch.int32, dims_of(place))
-    high = t.pointwise("subtract", t.convert(shape_tensor(source), torch.int32), sizes)
+    high = build.subtract(t.convert(shape_tensor(source), torch.int32), sizes)
     place = t.pointwise("clamp", low, place, high)
     steps = t.constant(1, torch.int32, dims_of(place))
-    found = t.op("real_dynamic_slice", [x, place, t.pointwise("add", place, sizes), steps], dims, element_type_of(x))
+    found = t.op("real_dynamic_slice", [x, place, build.add(place, sizes), steps], dims, element_type_of(x))
     return t.reshape(found, source[1:])
 
 

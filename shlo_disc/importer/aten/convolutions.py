@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
@@ -57,7 +58,7 @@ def convolution(
     dims = t.dims if len(t.dims) == rank + 2 else (_ONE, *t.dims)
     found = _convolve(t, x, kernel, dims, stride, pads, base, dilation, groups)
     if bias is not None:
-        found = t.pointwise("add", found, t.broadcast(bias, dims, [1]))
+        found = build.add(found, t.broadcast(bias, dims, [1]))
     return t.reshape(found, t.dims)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.mlir import ir
 
 from .graph import Graph
@@ -61,9 +62,9 @@ def arange(t: Graph, *arguments: Any) -> ir.Value:
         kind = torch.float64
     place = t.iota(t.dims, 0, kind)
     if step != 1:
-        place = t.pointwise("multiply", place, t.operand(step, kind))
+        place = build.multiply(place, t.operand(step, kind))
     if start != 0:
-        place = t.pointwise("add", place, t.operand(start, kind))
+        place = build.add(place, t.operand(start, kind))
     return t.convert(place, t.dtype)
 
 
@@ -77,7 +78,7 @@ def eye(t: Graph, *_: Any) -> ir.Value:
 def _triangle(t: Graph, x: ir.Value, diagonal: Any, direction: str) -> ir.Value:
     rank = len(t.dims)
     row, column = (t.iota(t.dims, rank - n, torch.int64) for n in (2, 1))
-    edge = t.pointwise("add", row, t.operand(diagonal, torch.int64))
+    edge = build.add(row, t.operand(diagonal, torch.int64))
     return t.select(t.compare(direction, column, edge), x, t.constant(0, t.dtype, t.dims))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -39,15 +40,15 @@ def places_of(t: Graph, x: ir.Value, count: Expr) -> list[ir.Value]:
     found = []
     for size in reversed(dims):
         divisor = t.operand(size, torch.int64, (count,))
-        found.append(t.pointwise("remainder", flat, divisor))
-        flat = t.pointwise("divide", flat, divisor)
+        found.append(build.remainder(flat, divisor))
+        flat = build.divide(flat, divisor)
     return found[::-1]
 
 
 # ---- masks among indices --------------------------------------------------------------------------------------------
 
 Indices = Sequence[ir.Value | None]
-"""What a tensor is indexed by: for each axis, or for the axes of each mask, an index or None for all of the axis."""
+"""Indices of a tensor: for each axis, or for the axes of each mask, an index or None for all of the axis."""
 
 
 def _is_mask(t: Graph, index: ir.Value | None) -> bool:

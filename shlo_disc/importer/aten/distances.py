@@ -7,6 +7,7 @@ import math
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -29,7 +30,7 @@ def cdist(t: Graph, x: ir.Value, y: ir.Value, p: float, mode: int | None = None)
     wide = (*t.dims, width)
     left = t.stretch(t.reshape(x, (*dims_of(x)[:-1], _ONE, width)), wide)
     right = t.stretch(t.reshape(y, (*dims_of(y)[:-2], _ONE, *dims_of(y)[-2:])), wide)
-    return _norms(t, t.pointwise("subtract", left, right), p)
+    return _norms(t, build.subtract(left, right), p)
 
 
 def _euclidean(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -37,17 +38,17 @@ def _euclidean(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
     batch = len(t.dims) - 2
     kind = t.dtype
     found = dot(t, x, y, batch, (batch + 1, batch + 1))
-    total = t.pointwise("multiply", found, t.constant(-2, kind, t.dims))
+    total = build.multiply(found, t.constant(-2, kind, t.dims))
     for value, axis in ((x, batch), (y, batch + 1)):
-        squares = summed(t, t.pointwise("multiply", value, value), [batch + 1])
-        total = t.pointwise("add", total, t.broadcast(squares, t.dims, [*range(batch), axis]))
-    return t.pointwise("sqrt", t.pointwise("maximum", total, t.constant(0, kind, t.dims)))
+        squares = summed(t, build.multiply(value, value), [batch + 1])
+        total = build.add(total, t.broadcast(squares, t.dims, [*range(batch), axis]))
+    return build.sqrt(build.maximum(total, t.constant(0, kind, t.dims)))
 
 
 def _norms(t: Graph, x: ir.Value, p: float) -> ir.Value:
     """The p-norm along the last axis, which is gone."""
     kind, axis = t.dtype_of(x), len(dims_of(x)) - 1
-    size = t.pointwise("abs", x)
+    size = build.abs(x)
     if p == math.inf:
         return t.reduce([size], [t.constant(0, kind)], [axis], "maximum")[0]
     if p == 0:
@@ -56,9 +57,9 @@ def _norms(t: Graph, x: ir.Value, p: float) -> ir.Value:
     if p == 1:
         return summed(t, size, [axis])
     if p == 2:
-        return t.pointwise("sqrt", summed(t, t.pointwise("multiply", x, x), [axis]))
-    total = summed(t, t.pointwise("power", size, t.constant(p, kind, dims_of(size))), [axis])
-    return t.pointwise("power", total, t.constant(1 / p, kind, dims_of(total)))
+        return build.sqrt(summed(t, build.multiply(x, x), [axis]))
+    total = summed(t, build.power(size, t.constant(p, kind, dims_of(size))), [axis])
+    return build.power(total, t.constant(1 / p, kind, dims_of(total)))
 
 
 @translates("_pdist_forward")
@@ -67,7 +68,7 @@ def pdist(t: Graph, x: ir.Value, p: float = 2.0) -> ir.Value:
     count, width = dims_of(x)
     wide = (count, count, width)
     both = (t.broadcast(x, wide, axes) for axes in ([0, 2], [1, 2]))
-    found = _norms(t, t.pointwise("subtract", *both), p)
+    found = _norms(t, build.subtract(*both), p)
     places = t.reshape(_places_of_pairs(t, count), (count, count, _ONE))
     zeros = t.constant(0, t.dtype, t.dims)
     return scatter_at(t, zeros, [0], places, found, None)
@@ -78,7 +79,7 @@ def _places_of_pairs(t: Graph, count: Expr) -> ir.Value:
     dims: Dims = (count, count)
     row, column = (t.iota(dims, axis, torch.int64) for axis in (0, 1))
     one, two, n = (t.operand(e, torch.int64, dims) for e in (1, 2, count))
-    before = t.pointwise("subtract", t.pointwise("multiply", two, n), t.pointwise("add", row, one))
-    start = t.pointwise("divide", t.pointwise("multiply", row, before), two)
-    place = t.pointwise("subtract", t.pointwise("add", start, t.pointwise("subtract", column, row)), one)
+    before = build.subtract(build.multiply(two, n), build.add(row, one))
+    start = build.divide(build.multiply(row, before), two)
+    place = build.subtract(build.add(start, build.subtract(column, row)), one)
     return t.select(t.compare("LT", row, column), place, t.constant(-1, torch.int64, dims))

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
 
@@ -64,14 +65,14 @@ def trunc(t: Graph, x: ir.Value) -> ir.Value:
 
 def _truncated(t: Graph, x: ir.Value) -> ir.Value:
     below = t.compare("LT", x, t.constant(0, t.dtype_of(x), dims_of(x)))
-    return t.select(below, t.pointwise("ceil", x), t.pointwise("floor", x))
+    return t.select(below, build.ceil(x), build.floor(x))
 
 
 def _scaled_log(base: float) -> Formula:
     def translate(t: Graph, x: ir.Value) -> ir.Value:
         kind = working(t.dtype)
-        logarithm = t.pointwise("log", t.convert(x, kind))
-        return t.convert(t.pointwise("divide", logarithm, t.constant(math.log(base), kind, t.dims)), t.dtype)
+        logarithm = build.log(t.convert(x, kind))
+        return t.convert(build.divide(logarithm, t.constant(math.log(base), kind, t.dims)), t.dtype)
 
     return translate
 
@@ -84,19 +85,19 @@ add("log10", _scaled_log(10.0))
 def exp2(t: Graph, x: ir.Value) -> ir.Value:
     """2 to the power of x."""
     kind = working(t.dtype)
-    return t.convert(t.pointwise("power", t.constant(2, kind, t.dims), t.convert(x, kind)), t.dtype)
+    return t.convert(build.power(t.constant(2, kind, t.dims), t.convert(x, kind)), t.dtype)
 
 
 @translates("abs")
 def absolute(t: Graph, x: ir.Value) -> ir.Value:
     """|x|; unsigned integers and booleans are theirs."""
-    return x if t.dtype in (torch.bool, torch.uint8) else t.pointwise("abs", x)
+    return x if t.dtype in (torch.bool, torch.uint8) else build.abs(x)
 
 
 @translates("neg")
 def negative(t: Graph, x: ir.Value) -> ir.Value:
     """-x; integers wrap around."""
-    return t.pointwise("negate", x)
+    return build.negate(x)
 
 
 @translates("sign", "sgn")
@@ -104,7 +105,7 @@ def sign(t: Graph, x: ir.Value) -> ir.Value:
     """-1, 0 or 1; 0 for NaN, as in PyTorch."""
     if t.dtype in (torch.bool, torch.uint8):
         return t.convert(t.convert(x, torch.bool), t.dtype)
-    found = t.pointwise("sign", x)
+    found = build.sign(x)
     if not t.dtype.is_floating_point:
         return found
     return t.select(t.compare("EQ", x, x), found, t.constant(0, t.dtype, t.dims))
@@ -124,13 +125,13 @@ def signbit(t: Graph, x: ir.Value) -> ir.Value:
 @translates("reciprocal")
 def reciprocal(t: Graph, x: ir.Value) -> ir.Value:
     """1 / x."""
-    return t.pointwise("divide", t.constant(1, t.dtype, t.dims), t.convert(x, t.dtype))
+    return build.divide(t.constant(1, t.dtype, t.dims), t.convert(x, t.dtype))
 
 
 @translates("relu")
 def relu(t: Graph, x: ir.Value) -> ir.Value:
     """max(x, 0)."""
-    return t.pointwise("maximum", x, t.constant(0, t.dtype, dims_of(x)))
+    return build.maximum(x, t.constant(0, t.dtype, dims_of(x)))
 
 
 @translates("isnan")
@@ -145,19 +146,19 @@ def isinf(t: Graph, x: ir.Value) -> ir.Value:
     kind = t.dtype_of(x)
     if not kind.is_floating_point:
         return t.constant(False, torch.bool, t.dims)
-    return t.compare("EQ", t.pointwise("abs", x), t.constant(math.inf, kind, t.dims))
+    return t.compare("EQ", build.abs(x), t.constant(math.inf, kind, t.dims))
 
 
 @translates("logical_not")
 def logical_not(t: Graph, x: ir.Value) -> ir.Value:
     """Tells whether an element is zero."""
-    return t.pointwise("not", t.convert(x, torch.bool))
+    return build.not_(t.convert(x, torch.bool))
 
 
 @translates("bitwise_not")
 def bitwise_not(t: Graph, x: ir.Value) -> ir.Value:
     """All bits inverted."""
-    return t.pointwise("not", x)
+    return build.not_(x)
 
 
 @translates(
@@ -204,21 +205,21 @@ def _plain(number: Any) -> Any:
 def _scaled(t: Graph, value: Any, alpha: Any) -> ir.Value:
     kind = working(t.dtype)
     found = t.operand(value, kind)
-    return found if alpha == 1 else t.pointwise("multiply", found, t.operand(alpha, kind))
+    return found if alpha == 1 else build.multiply(found, t.operand(alpha, kind))
 
 
 @translates("add.Tensor", "add.Scalar")
 def plus(t: Graph, x: Any, y: Any, alpha: Any = 1) -> ir.Value:
     """x + alpha * y; logical or for booleans."""
     if t.dtype == torch.bool:
-        return t.pointwise("or", *_operands(t, t.dtype, x, y))
-    return t.convert(t.pointwise("add", t.operand(x, working(t.dtype)), _scaled(t, y, alpha)), t.dtype)
+        return build.or_(*_operands(t, t.dtype, x, y))
+    return t.convert(build.add(t.operand(x, working(t.dtype)), _scaled(t, y, alpha)), t.dtype)
 
 
 @translates("sub.Tensor", "sub.Scalar")
 def minus(t: Graph, x: Any, y: Any, alpha: Any = 1) -> ir.Value:
     """x - alpha * y."""
-    return t.convert(t.pointwise("subtract", t.operand(x, working(t.dtype)), _scaled(t, y, alpha)), t.dtype)
+    return t.convert(build.subtract(t.operand(x, working(t.dtype)), _scaled(t, y, alpha)), t.dtype)
 
 
 @translates("rsub.Tensor", "rsub.Scalar")
@@ -237,7 +238,7 @@ def times(t: Graph, x: Any, y: Any) -> ir.Value:
 def divided(t: Graph, x: Any, y: Any) -> ir.Value:
     """x / y in floats."""
     kind = working(t.dtype)
-    return t.convert(t.pointwise("divide", *_operands(t, kind, x, y)), t.dtype)
+    return t.convert(build.divide(*_operands(t, kind, x, y)), t.dtype)
 
 
 @translates("div.Tensor_mode", "div.Scalar_mode")
@@ -251,7 +252,7 @@ def divided_in_mode(t: Graph, x: Any, y: Any, rounding_mode: str | None = None) 
     kind = working(t.dtype)
     a, b = _operands(t, kind, x, y)
     if rounding_mode == "trunc":
-        return t.convert(_truncated(t, t.pointwise("divide", a, b)), t.dtype)
+        return t.convert(_truncated(t, build.divide(a, b)), t.dtype)
     return t.convert(_float_floor(t, a, b), t.dtype)
 
 
@@ -264,37 +265,37 @@ def floor_divided(t: Graph, x: Any, y: Any) -> ir.Value:
 def _float_floor(t: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """PyTorch's floor division of floats, by the remainder, as Python's: exact where the quotient is an integer."""
     zero, one = (t.constant(n, t.dtype_of(a), dims_of(a)) for n in (0, 1))
-    rest = t.pointwise("remainder", a, b)
-    quotient = t.pointwise("divide", t.pointwise("subtract", a, rest), b)
+    rest = build.remainder(a, b)
+    quotient = build.divide(build.subtract(a, rest), b)
     differs = t.compare(
         "NE", t.convert(t.compare("LT", rest, zero), torch.uint8), t.convert(t.compare("LT", b, zero), torch.uint8)
     )
-    is_low = t.pointwise("and", t.compare("NE", rest, zero), differs)
-    quotient = t.select(is_low, t.pointwise("subtract", quotient, one), quotient)
-    floor = t.pointwise("floor", quotient)
-    above = t.compare("GT", t.pointwise("subtract", quotient, floor), t.constant(0.5, t.dtype_of(a), dims_of(a)))
-    floor = t.select(above, t.pointwise("add", floor, one), floor)
-    plain = t.pointwise("divide", a, b)
-    floor = t.select(t.compare("EQ", quotient, zero), t.pointwise("multiply", zero, plain), floor)
+    is_low = build.and_(t.compare("NE", rest, zero), differs)
+    quotient = t.select(is_low, build.subtract(quotient, one), quotient)
+    floor = build.floor(quotient)
+    above = t.compare("GT", build.subtract(quotient, floor), t.constant(0.5, t.dtype_of(a), dims_of(a)))
+    floor = t.select(above, build.add(floor, one), floor)
+    plain = build.divide(a, b)
+    floor = t.select(t.compare("EQ", quotient, zero), build.multiply(zero, plain), floor)
     return t.select(t.compare("EQ", b, zero), plain, floor)
 
 
 def _integer_quotient(t: Graph, a: ir.Value, b: ir.Value, is_floor: bool) -> ir.Value:
-    quotient = t.pointwise("divide", a, b)
+    quotient = build.divide(a, b)
     if not is_floor or t.dtype == torch.uint8:
         return quotient
     zero, one = (t.constant(n, t.dtype, dims_of(a)) for n in (0, 1))
-    rest = t.pointwise("subtract", a, t.pointwise("multiply", quotient, b))
-    differs = t.compare("LT", t.pointwise("xor", rest, b), zero)
-    is_low = t.pointwise("and", t.compare("NE", rest, zero), differs)
-    return t.select(is_low, t.pointwise("subtract", quotient, one), quotient)
+    rest = build.subtract(a, build.multiply(quotient, b))
+    differs = t.compare("LT", build.xor(rest, b), zero)
+    is_low = build.and_(t.compare("NE", rest, zero), differs)
+    return t.select(is_low, build.subtract(quotient, one), quotient)
 
 
 @translates("fmod.Tensor", "fmod.Scalar")
 def fmod(t: Graph, x: Any, y: Any) -> ir.Value:
     """The remainder with the sign of x."""
     kind = working(t.dtype)
-    return t.convert(t.pointwise("remainder", *_operands(t, kind, x, y)), t.dtype)
+    return t.convert(build.remainder(*_operands(t, kind, x, y)), t.dtype)
 
 
 @translates("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
@@ -302,13 +303,13 @@ def remainder(t: Graph, x: Any, y: Any) -> ir.Value:
     """The remainder with the sign of y, as in Python."""
     kind = working(t.dtype)
     a, b = _operands(t, kind, x, y)
-    rest = t.pointwise("remainder", a, b)
+    rest = build.remainder(a, b)
     if kind == torch.uint8:
         return rest
     zero = t.constant(0, kind, t.dims)
     signs = [t.convert(t.compare("LT", v, zero), torch.uint8) for v in (rest, b)]
-    is_other = t.pointwise("and", t.compare("NE", rest, zero), t.compare("NE", *signs))
-    return t.convert(t.select(is_other, t.pointwise("add", rest, b), rest), t.dtype)
+    is_other = build.and_(t.compare("NE", rest, zero), t.compare("NE", *signs))
+    return t.convert(t.select(is_other, build.add(rest, b), rest), t.dtype)
 
 
 @translates("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar")
@@ -321,8 +322,8 @@ def power(t: Graph, x: Any, y: Any) -> ir.Value:
     a, b = _operands(t, t.dtype, x, y)
     zero, one = (t.constant(n, t.dtype, t.dims) for n in (0, 1))
     below = t.compare("LT", b, zero)
-    found = t.pointwise("power", a, t.select(below, zero, b))
-    odd = t.compare("NE", t.pointwise("and", b, one), zero)
+    found = build.power(a, t.select(below, zero, b))
+    odd = t.compare("NE", build.and_(b, one), zero)
     of_minus_one = t.select(odd, a, one)
     negative_powers = t.select(t.compare("EQ", a, one), one, zero)
     if t.dtype != torch.uint8:
@@ -335,32 +336,32 @@ def _float_power(t: Graph, x: Any, y: Any) -> ir.Value:
     kind = working(t.dtype)
     base = t.operand(x, kind)
     if y == 2 and not isinstance(y, ir.Value):
-        return t.pointwise("multiply", base, base)
+        return build.multiply(base, base)
     if y == 0.5 and not isinstance(y, ir.Value):
-        return t.pointwise("sqrt", base)
-    return t.pointwise("power", base, t.operand(y, kind))
+        return build.sqrt(base)
+    return build.power(base, t.operand(y, kind))
 
 
 @translates("atan2")
 def atan2(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
     """The angle of the point (y, x)."""
-    return t.convert(t.pointwise("atan2", *_operands(t, working(t.dtype), x, y)), t.dtype)
+    return t.convert(build.atan2(*_operands(t, working(t.dtype), x, y)), t.dtype)
 
 
 @translates("hypot")
 def hypot(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
     """The length of a vector, without intermediate overflow."""
     kind = working(t.dtype)
-    a, b = (t.pointwise("abs", v) for v in _operands(t, kind, x, y))
-    long, short = t.pointwise("maximum", a, b), t.pointwise("minimum", a, b)
-    ratio = t.pointwise("divide", short, long)
+    a, b = (build.abs(v) for v in _operands(t, kind, x, y))
+    long, short = build.maximum(a, b), build.minimum(a, b)
+    ratio = build.divide(short, long)
     one = t.constant(1, kind, t.dims)
-    root = t.pointwise("sqrt", t.pointwise("add", one, t.pointwise("multiply", ratio, ratio)))
+    root = build.sqrt(build.add(one, build.multiply(ratio, ratio)))
     is_plain = t.compare("NE", short, long)
-    equal = t.pointwise("multiply", long, t.constant(math.sqrt(2), kind, t.dims))
-    found = t.select(is_plain, t.pointwise("multiply", long, root), equal)
+    equal = build.multiply(long, t.constant(math.sqrt(2), kind, t.dims))
+    found = t.select(is_plain, build.multiply(long, root), equal)
     infinite = t.constant(math.inf, kind, t.dims)
-    is_infinite = t.pointwise("or", *(t.compare("EQ", v, infinite) for v in (a, b)))
+    is_infinite = build.or_(*(t.compare("EQ", v, infinite) for v in (a, b)))
     return t.convert(t.select(is_infinite, infinite, found), t.dtype)
 
 
@@ -368,8 +369,8 @@ def hypot(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
 def copysign(t: Graph, x: Any, y: Any) -> ir.Value:
     """|x| with the sign of y."""
     value, other = _operands(t, t.dtype, x, y)
-    size = t.pointwise("abs", value)
-    return t.select(signbit(t, other), t.pointwise("negate", size), size)
+    size = build.abs(value)
+    return t.select(signbit(t, other), build.negate(size), size)
 
 
 def _extremum(name: str) -> Callable[..., ir.Value]:
@@ -445,8 +446,8 @@ def clamp(t: Graph, x: ir.Value, low: Any = None, high: Any = None) -> ir.Value:
     """x clamped between two bounds; the upper bound if they cross."""
     found = t.operand(x, t.dtype)
     if low is not None:
-        found = t.pointwise("maximum", found, t.operand(low, t.dtype))
-    return found if high is None else t.pointwise("minimum", found, t.operand(high, t.dtype))
+        found = build.maximum(found, t.operand(low, t.dtype))
+    return found if high is None else build.minimum(found, t.operand(high, t.dtype))
 
 
 @translates("hardtanh")
@@ -461,7 +462,7 @@ def leaky_relu(t: Graph, x: ir.Value, slope: Any) -> ir.Value:
     kind = working(t.dtype)
     value = t.operand(x, kind)
     above = t.compare("GT", value, t.constant(0, kind, t.dims))
-    return t.convert(t.select(above, value, t.pointwise("multiply", value, t.operand(slope, kind))), t.dtype)
+    return t.convert(t.select(above, value, build.multiply(value, t.operand(slope, kind))), t.dtype)
 
 
 @translates("elu")
@@ -469,10 +470,10 @@ def elu(t: Graph, x: ir.Value, alpha: Any = 1, scale: Any = 1, input_scale: Any 
     """scale * (x above 0, else alpha * (exp(input_scale * x) - 1))."""
     kind = working(t.dtype)
     value = t.operand(x, kind)
-    below = t.pointwise("exponential_minus_one", t.pointwise("multiply", value, t.operand(input_scale, kind)))
-    below = t.pointwise("multiply", below, t.operand(alpha, kind))
+    below = build.exponential_minus_one(build.multiply(value, t.operand(input_scale, kind)))
+    below = build.multiply(below, t.operand(alpha, kind))
     above = t.compare("GT", value, t.constant(0, kind, t.dims))
-    return t.convert(t.pointwise("multiply", t.select(above, value, below), t.operand(scale, kind)), t.dtype)
+    return t.convert(build.multiply(t.select(above, value, below), t.operand(scale, kind)), t.dtype)
 
 
 @translates("gelu")
@@ -485,10 +486,10 @@ def gelu(t: Graph, x: ir.Value, approximate: str = "none") -> ir.Value:
         return t.constant(n, kind, dims_of(x))
 
     if approximate == "tanh":
-        cube = t.pointwise("multiply", t.pointwise("multiply", value, value), value)
-        inner = t.pointwise("add", value, t.pointwise("multiply", cube, number(0.044715)))
-        part = t.pointwise("tanh", t.pointwise("multiply", inner, number(math.sqrt(2 / math.pi))))
+        cube = build.multiply(build.multiply(value, value), value)
+        inner = build.add(value, build.multiply(cube, number(0.044715)))
+        part = build.tanh(build.multiply(inner, number(math.sqrt(2 / math.pi))))
     else:
-        part = t.pointwise("chlo.erf", t.pointwise("multiply", value, number(math.sqrt(0.5))))
-    half = t.pointwise("multiply", value, number(0.5))
-    return t.convert(t.pointwise("multiply", half, t.pointwise("add", part, number(1))), t.dtype)
+        part = build.erf(build.multiply(value, number(math.sqrt(0.5))))
+    half = build.multiply(value, number(0.5))
+    return t.convert(build.multiply(half, build.add(part, number(1))), t.dtype)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.fft import KINDS, TARGET
@@ -114,14 +115,14 @@ def _times_power(t: Graph, x: ir.Value, count: Expr, halves: int) -> ir.Value:
         return x
     factor = t.size(count, torch.float64)
     if halves % 2:
-        factor = t.pointwise("sqrt", factor)
+        factor = build.sqrt(factor)
     if halves < 0:
-        factor = t.pointwise("divide", t.constant(1, torch.float64), factor)
+        factor = build.divide(t.constant(1, torch.float64), factor)
     kind = t.dtype.to_real()
     factor = t.operand(factor, kind)
     if not t.dtype.is_complex:
-        return t.pointwise("multiply", x, factor)
-    return joined(t, *(t.pointwise("multiply", part, factor) for part in parts(t, x)))
+        return build.multiply(x, factor)
+    return joined(t, *(build.multiply(part, factor) for part in parts(t, x)))
 
 
 # ---- windows --------------------------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ def windows(t: Graph, x: ir.Value, axis: int, size: Any, step: Any) -> ir.Value:
         return t.reshape(x, t.dims)
     number = axis_of(axis, rank)
     dims = (t.dims[number], t.dims[-1])
-    first = t.pointwise("multiply", t.iota(dims, 0, torch.int64), t.operand(step, torch.int64, dims))
-    places = t.reshape(t.pointwise("add", first, t.iota(dims, 1, torch.int64)), (*dims, _ONE))
+    first = build.multiply(t.iota(dims, 0, torch.int64), t.operand(step, torch.int64, dims))
+    places = t.reshape(build.add(first, t.iota(dims, 1, torch.int64)), (*dims, _ONE))
     found = gather_at(t, x, [number], places)
     return t.transpose(found, [*range(2, number + 2), 0, *range(number + 2, rank + 1), 1])

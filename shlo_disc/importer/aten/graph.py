@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from shlo_disc.errors import Unsupported, UnsupportedError
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, load_chlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.transforms import views
 
 from .reals import real
 from .sizes import NoSize, sizes_of
@@ -139,7 +139,7 @@ class Graph:
         """A size as a tensor of rank 0."""
         if size.constant is not None:
             return self.constant(size.constant, dtype)
-        attribute = views.shape_tensor((size,))
+        attribute = build.shape_tensor((size,))
         return self.convert(self.reshape(attribute, ()), dtype)
 
     def number(self, number: Any, dtype: torch.dtype) -> ir.Value:
@@ -173,7 +173,7 @@ class Graph:
         """A value broadcast to `dims`, its own axes standing at `axes`."""
         if tuple(dims) == dims_of(value) and list(axes) == list(range(len(dims))):
             return value
-        return views.broadcast(value, dims, list(axes))
+        return build.broadcast(value, dims, list(axes))
 
     def stretch(self, value: ir.Value, dims: Sequence[Expr]) -> ir.Value:
         """A value broadcast to `dims` as PyTorch does, its axes being the last ones."""
@@ -188,13 +188,13 @@ class Graph:
 
     def reshape(self, value: ir.Value, dims: Sequence[Expr]) -> ir.Value:
         """The same elements in row-major order with other sizes."""
-        return views.view(value, tuple(dims))
+        return build.view(value, tuple(dims))
 
     def transpose(self, value: ir.Value, permutation: Sequence[int]) -> ir.Value:
         """The axes in another order."""
         if list(permutation) == list(range(len(permutation))):
             return value
-        return views.transpose(value, list(permutation))
+        return build.transpose(value, list(permutation))
 
     def compare(self, direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
         """EQ, NE, LT, LE, GT or GE of two tensors of one type."""
@@ -211,7 +211,7 @@ class Graph:
         place: dict[str, ir.Attribute] = {"iota_dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)}
         if all(d.constant is not None for d in dims):
             return self.op("iota", [], dims, self.element(dtype), **place)
-        return self.op("dynamic_iota", [views.shape_tensor(dims)], dims, self.element(dtype), **place)
+        return self.op("dynamic_iota", [build.shape_tensor(dims)], dims, self.element(dtype), **place)
 
     def reduce(
         self, values: Sequence[ir.Value], starts: Sequence[ir.Value], axes: Sequence[int], name: str

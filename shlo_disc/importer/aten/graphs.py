@@ -19,12 +19,12 @@ from torch.fx import Node
 from torch.utils import _pytree
 
 from shlo_disc.errors import Unsupported, UnsupportedError
+from shlo_disc.shape_dialect.build import shape_tensor
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.symbol_sources import symbol_sources
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.transforms.views import shape_tensor
 
 from . import table
 from .control import HIGHER

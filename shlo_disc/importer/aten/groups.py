@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -70,7 +71,7 @@ def _matrix(t: Graph, weights: ir.Value, group: ir.Value) -> ir.Value:
 def _rows(t: Graph, ends: ir.Value, group: ir.Value, dims: Sequence[Expr]) -> ir.Value:
     """The mask of the elements that are in the rows of a group."""
     zero, one = (t.constant(n, torch.int64) for n in (0, 1))
-    before = t.pointwise("maximum", t.pointwise("subtract", group, one), zero)
+    before = build.maximum(build.subtract(group, one), zero)
     own, last = (
         t.reshape(gather_at(t, t.convert(ends, torch.int64), [0], t.reshape(g, (_ONE, _ONE))), ())
         for g in (group, before)
@@ -78,7 +79,7 @@ def _rows(t: Graph, ends: ir.Value, group: ir.Value, dims: Sequence[Expr]) -> ir
     start = t.select(t.compare("EQ", group, zero), zero, last)
     row = t.iota(tuple(dims), 0, torch.int64)
     low, high = (t.broadcast(v, dims, ()) for v in (start, own))
-    return t.pointwise("and", t.compare("GE", row, low), t.compare("LT", row, high))
+    return build.and_(t.compare("GE", row, low), t.compare("LT", row, high))
 
 
 def _for_each(
@@ -95,6 +96,6 @@ def _for_each(
         ir.Operation.create("stablehlo.return", [], [t.compare("LT", condition.arguments[0], count)])
     with ir.InsertionPoint(body):
         group, *values = body.arguments
-        after = t.pointwise("add", group, t.constant(1, torch.int64))
+        after = build.add(group, t.constant(1, torch.int64))
         ir.Operation.create("stablehlo.return", [], [after, *step(group, *values)])
     return list(op.results)[1:]

@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
+from shlo_disc.shape_dialect.build import shape_tensor
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
-from shlo_disc.transforms.views import shape_tensor
 
 from .data_sizes import check_masks, ends_of, has_mask, places_of, rank_of, without_masks
 from .graph import Graph, axis_of, numbers_of, working
@@ -35,7 +36,7 @@ def _counted(t: Graph, index: ir.Value, size: Expr, may_be_negative: bool = True
         return value
     dims = dims_of(value)
     below = t.compare("LT", value, t.constant(0, torch.int64, dims))
-    return t.select(below, t.pointwise("add", value, t.operand(size, torch.int64, dims)), value)
+    return t.select(below, build.add(value, t.operand(size, torch.int64, dims)), value)
 
 
 def _places(t: Graph, indices: Sequence[ir.Value], dims: Dims) -> ir.Value:
@@ -186,7 +187,7 @@ def index_put(
     if len([v for v in indices if v is not None]) == 1 and (mask := _mask_of(t, x, indices)) is not None:
         own = next(v for v in indices if v is not None)
         replaced = _by_mask(t, x, own, mask, t.convert(values, t.dtype))
-        return t.select(mask, t.pointwise("add", x, replaced), x) if accumulate else replaced
+        return t.select(mask, build.add(x, replaced), x) if accumulate else replaced
     if has_mask(t, indices):
         indices = without_masks(t, indices, _count_of_values(t, x, indices, dims_of(values)))
     axes, dims, found = _indexed(t, x, indices)
@@ -231,7 +232,7 @@ def filled(t: Graph, x: ir.Value, mask: ir.Value, values: ir.Value) -> ir.Value:
         t, [values, row], 0, (count + 1, *dims[rank:])
     )  # there may be no values, where the mask never holds
     last = t.operand(Expr.maximum(count - 1, 0), torch.int64, dims_of(mask))
-    places = t.pointwise("minimum", _numbers(t, mask), last)
+    places = build.minimum(_numbers(t, mask), last)
     read = gather_at(t, readable, [0], t.reshape(places, (*dims_of(mask), _ONE)))
     return t.select(t.broadcast(mask, dims, range(rank)), read, x)
 
@@ -240,7 +241,7 @@ def _numbers(t: Graph, mask: ir.Value) -> ir.Value:
     """The number of elements before an element that are true, in row-major order (i64)."""
     flat = t.convert(t.reshape(mask, (product(dims_of(mask)),)), torch.int64)
     counts = running(t, flat, 0, "add", 0)
-    return t.reshape(t.pointwise("subtract", counts, flat), dims_of(mask))
+    return t.reshape(build.subtract(counts, flat), dims_of(mask))
 
 
 @translates("masked_scatter")
@@ -335,8 +336,8 @@ def slice_replaced(
         ahead = piece(t, x, axis, Expr.const(0), first)
         behind = piece(t, x, axis, first + count, size - first - count)
         return join(t, [ahead, source, behind], axis, t.dims)
-    along = t.pointwise("multiply", t.iota((count,), 0, torch.int64), t.constant(step, torch.int64, (count,)))
-    at = t.pointwise("add", along, t.operand(first, torch.int64, (count,)))
+    along = build.multiply(t.iota((count,), 0, torch.int64), t.constant(step, torch.int64, (count,)))
+    at = build.add(along, t.operand(first, torch.int64, (count,)))
     return scatter_at(t, x, [axis], _places(t, [at], (count,)), _to_front(t, source, axis), None)
 
 
@@ -371,7 +372,7 @@ def diagonal_replaced(
 def _diagonal_places(t: Graph, count: Expr, offset: int) -> ir.Value:
     """The row and the column of each element of a diagonal."""
     along = t.iota((count,), 0, torch.int64)
-    moved = t.pointwise("add", along, t.constant(abs(offset), torch.int64, (count,)))
+    moved = build.add(along, t.constant(abs(offset), torch.int64, (count,)))
     return _places(t, [along, moved] if offset >= 0 else [moved, along], (count,))
 
 
@@ -408,5 +409,5 @@ def _strided_places(t: Graph, dims: Dims, strides: Sequence[Any], offset: Any) -
     place = t.operand(offset or 0, torch.int64, dims)
     for axis, stride in enumerate(strides):
         along = t.iota(dims, axis, torch.int64)
-        place = t.pointwise("add", place, t.pointwise("multiply", along, t.operand(stride, torch.int64, dims)))
+        place = build.add(place, build.multiply(along, t.operand(stride, torch.int64, dims)))
     return t.reshape(place, (*dims, _ONE))

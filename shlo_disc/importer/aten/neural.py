@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -28,11 +29,11 @@ def softmax_along(t: Graph, x: ir.Value, axis: int, is_masked: bool = False) -> 
     if is_masked:
         none = t.compare("EQ", peak, t.constant(-math.inf, t.dtype_of(x), dims_of(peak)))
         peak = t.select(none, t.constant(0, t.dtype_of(x), dims_of(peak)), peak)
-    powers = t.pointwise("exponential", t.pointwise("subtract", x, spread(t, peak, dims, [axis])))
+    powers = build.exponential(build.subtract(x, spread(t, peak, dims, [axis])))
     total = summed(t, powers, [axis])
     if is_masked:
         total = t.select(none, t.constant(1, t.dtype_of(x), dims_of(total)), total)
-    return t.pointwise("divide", powers, spread(t, total, dims, [axis]))
+    return build.divide(powers, spread(t, total, dims, [axis]))
 
 
 def log_total(t: Graph, x: ir.Value, axis: int) -> ir.Value:
@@ -40,8 +41,8 @@ def log_total(t: Graph, x: ir.Value, axis: int) -> ir.Value:
     peak = largest(t, x, [axis])
     none = t.compare("EQ", peak, t.constant(-math.inf, t.dtype_of(x), dims_of(peak)))
     least = t.select(none, t.constant(0, t.dtype_of(x), dims_of(peak)), peak)
-    powers = t.pointwise("exponential", t.pointwise("subtract", x, spread(t, least, dims_of(x), [axis])))
-    return t.pointwise("add", t.pointwise("log", summed(t, powers, [axis])), least)
+    powers = build.exponential(build.subtract(x, spread(t, least, dims_of(x), [axis])))
+    return build.add(build.log(summed(t, powers, [axis])), least)
 
 
 @translates("_softmax", "softmax.int", "_safe_softmax")
@@ -61,9 +62,9 @@ def log_softmax(t: Graph, x: ir.Value, axis: int, *_: Any) -> ir.Value:
     value = value if t.dims else t.reshape(value, (_ONE,))
     dims = dims_of(value)
     along = [axis_of(axis, len(dims))]
-    low = t.pointwise("subtract", value, spread(t, largest(t, value, along), dims, along))
-    total = t.pointwise("log", summed(t, t.pointwise("exponential", low), along))
-    found = t.pointwise("subtract", low, spread(t, total, dims, along))
+    low = build.subtract(value, spread(t, largest(t, value, along), dims, along))
+    total = build.log(summed(t, build.exponential(low), along))
+    found = build.subtract(low, spread(t, total, dims, along))
     return t.reshape(t.convert(found, t.dtype), t.dims)
 
 
@@ -81,9 +82,7 @@ def _scaled(t: Graph, x: ir.Value, weight: ir.Value | None, bias: ir.Value | Non
 
 def _inverse(t: Graph, spread_out: ir.Value, epsilon: Any) -> ir.Value:
     """1 / sqrt(variance + epsilon)."""
-    return t.pointwise(
-        "rsqrt", t.pointwise("add", spread_out, t.operand(epsilon, t.dtype_of(spread_out), dims_of(spread_out)))
-    )
+    return build.rsqrt(build.add(spread_out, t.operand(epsilon, t.dtype_of(spread_out), dims_of(spread_out))))
 
 
 def _normalised(t: Graph, x: ir.Value, axes: Sequence[int], epsilon: Any) -> tuple[ir.Value, ir.Value, ir.Value]:
@@ -91,8 +90,8 @@ def _normalised(t: Graph, x: ir.Value, axes: Sequence[int], epsilon: Any) -> tup
     dims = dims_of(x)
     variance, mean = moments(t, x, axes)
     inverse = _inverse(t, variance, epsilon)
-    distance = t.pointwise("subtract", x, spread(t, mean, dims, axes))
-    return t.pointwise("multiply", distance, spread(t, inverse, dims, axes)), mean, inverse
+    distance = build.subtract(x, spread(t, mean, dims, axes))
+    return build.multiply(distance, spread(t, inverse, dims, axes)), mean, inverse
 
 
 @translates("native_layer_norm")
@@ -145,15 +144,15 @@ def _batch_norm(
         spread_out, average = moments(t, value, axes)
         if mean is not None:
             count = t.operand(product(dims[a] for a in axes), kind, (dims[1],))
-            less = t.pointwise("subtract", count, t.constant(1, kind, (dims[1],)))
-            unbiased = t.pointwise("multiply", spread_out, t.pointwise("divide", count, less))
+            less = build.subtract(count, t.constant(1, kind, (dims[1],)))
+            unbiased = build.multiply(spread_out, build.divide(count, less))
             new_mean, new_variance = _moved(t, mean, average, momentum), _moved(t, variance, unbiased, momentum)
     else:
         average, spread_out = t.convert(mean, kind), t.convert(variance, kind)
     inverse = _inverse(t, spread_out, epsilon)
     if of_batch:
-        distance = t.pointwise("subtract", value, t.broadcast(average, dims, [1]))
-        found = t.pointwise("multiply", distance, t.broadcast(inverse, dims, [1]))
+        distance = build.subtract(value, t.broadcast(average, dims, [1]))
+        found = build.multiply(distance, t.broadcast(inverse, dims, [1]))
         found = _scaled(t, found, weight, bias, [1])
     else:
         found = _by_channel(t, value, average, inverse, weight, bias)
@@ -163,20 +162,20 @@ def _batch_norm(
 def _by_channel(t: Graph, x: ir.Value, mean: ir.Value, inverse: ir.Value, weight: Any, bias: Any) -> ir.Value:
     """x times one number a channel and plus another one, which PyTorch too computes first."""
     kind, dims = t.dtype_of(x), dims_of(x)
-    factor = inverse if weight is None else t.pointwise("multiply", inverse, t.convert(weight, kind))
-    lost = t.pointwise("multiply", mean, factor)
+    factor = inverse if weight is None else build.multiply(inverse, t.convert(weight, kind))
+    lost = build.multiply(mean, factor)
     first = t.constant(0, kind, dims_of(mean)) if bias is None else t.convert(bias, kind)
-    scaled = t.pointwise("multiply", x, t.broadcast(factor, dims, [1]))
-    return t.pointwise("add", scaled, t.broadcast(t.pointwise("subtract", first, lost), dims, [1]))
+    scaled = build.multiply(x, t.broadcast(factor, dims, [1]))
+    return build.add(scaled, t.broadcast(build.subtract(first, lost), dims, [1]))
 
 
 def _moved(t: Graph, old: ir.Value, new: ir.Value, momentum: Any) -> ir.Value:
     """The running statistics after a batch."""
     kind, dims = t.dtype_of(old), dims_of(old)
     rate = t.operand(momentum, kind, dims)
-    rest = t.pointwise("subtract", t.constant(1, kind, dims), rate)
-    moved = t.pointwise("multiply", t.convert(new, kind), rate)
-    return t.pointwise("add", moved, t.pointwise("multiply", old, rest))
+    rest = build.subtract(t.constant(1, kind, dims), rate)
+    moved = build.multiply(t.convert(new, kind), rate)
+    return build.add(moved, build.multiply(old, rest))
 
 
 def _saved(t: Graph, mean: ir.Value, inverse: ir.Value, training: bool) -> list[ir.Value]:

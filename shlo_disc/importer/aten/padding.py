@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
@@ -71,7 +72,7 @@ def _ends_added(t: Graph, x: ir.Value, axis: int, size: Expr, low: Expr, high: E
         if count.constant == 0:
             continue
         total = t.reshape(summed(t, piece(t, x, axis, start, count), [axis]), _without(dims, axis))
-        more = t.pointwise("add", found, t.stretch(total, dims))
+        more = build.add(found, t.stretch(total, dims))
         found = t.select(t.compare("EQ", along, t.operand(place, torch.int64, dims)), more, found)
     return found
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.dialect.window import WINDOW, Window, window_attribute
 from shlo_disc.shape_dialect.mlir import ir
@@ -108,7 +109,7 @@ def avg_pool(
     kind = working(t.dtype)
     found = windows(t, t.convert(x, kind), t.dims, "add", 0, window, stride, pads, [1] * rank)
     count = _divisors(t, x, t.dims, window, stride, pads, padding if with_padding else [0] * rank, divisor)
-    return t.convert(t.pointwise("divide", found, count), t.dtype)
+    return t.convert(build.divide(found, count), t.dtype)
 
 
 def _divisors(
@@ -154,13 +155,13 @@ def _means(t: Graph, x: ir.Value, axis: int, count: Expr) -> ir.Value:
     if rest.constant == 0:
         wide = (*dims[:axis], count, length, *dims[axis + 1 :])
         total = summed(t, t.reshape(x, wide), [axis + 1])
-        return t.pointwise("divide", total, t.operand(length, kind, dims_of(total)))
+        return build.divide(total, t.operand(length, kind, dims_of(total)))
     wide = (*dims[:axis], count, *dims[axis:])
     inside, counts = _adaptive_windows(t, dims[axis], count, kind)
     own = t.broadcast(x, wide, [a for a in range(len(wide)) if a != axis])
     zeros = t.constant(0, kind, wide)
     total = summed(t, t.select(t.broadcast(inside, wide, [axis, axis + 1]), own, zeros), [axis + 1])
-    return t.pointwise("divide", total, t.broadcast(counts, dims_of(total), [axis]))
+    return build.divide(total, t.broadcast(counts, dims_of(total), [axis]))
 
 
 def _adaptive_windows(t: Graph, size: Expr, count: Expr, kind: torch.dtype) -> tuple[ir.Value, ir.Value]:
@@ -169,10 +170,10 @@ def _adaptive_windows(t: Graph, size: Expr, count: Expr, kind: torch.dtype) -> t
     window, place = (t.iota(dims, axis, torch.int64) for axis in (0, 1))
     n, many = (t.operand(e, torch.int64, dims) for e in (size, count))
     one = t.constant(1, torch.int64, dims)
-    start = t.pointwise("divide", t.pointwise("multiply", window, n), many)
-    beyond = t.pointwise("multiply", t.pointwise("add", window, one), n)
-    end = t.pointwise("divide", t.pointwise("add", beyond, t.pointwise("subtract", many, one)), many)
-    inside = t.pointwise("and", t.compare("GE", place, start), t.compare("LT", place, end))
+    start = build.divide(build.multiply(window, n), many)
+    beyond = build.multiply(build.add(window, one), n)
+    end = build.divide(build.add(beyond, build.subtract(many, one)), many)
+    inside = build.and_(t.compare("GE", place, start), t.compare("LT", place, end))
     return inside, summed(t, t.convert(inside, kind), [1])
 
 
@@ -188,7 +189,7 @@ def adaptive_avg_pool_backward(t: Graph, gradient: ir.Value, x: ir.Value) -> ir.
 def _means_backward(t: Graph, gradient: ir.Value, axis: int, size: Expr) -> ir.Value:
     dims, kind = dims_of(gradient), t.dtype_of(gradient)
     inside, counts = _adaptive_windows(t, size, dims[axis], kind)
-    each = t.pointwise("divide", gradient, t.broadcast(counts, dims, [axis]))
+    each = build.divide(gradient, t.broadcast(counts, dims, [axis]))
     wide = (*dims[: axis + 1], size, *dims[axis + 1 :])
     own = t.broadcast(each, wide, [a for a in range(len(wide)) if a != axis + 1])
     chosen = t.select(t.broadcast(inside, wide, [axis, axis + 1]), own, t.constant(0, kind, wide))
@@ -229,7 +230,7 @@ def max_pool_with_indices(
     for value, own in others:
         is_better = t.compare("GT", value, best)
         if kind.is_floating_point:
-            is_better = t.pointwise("or", is_better, t.compare("NE", value, value))
+            is_better = build.or_(is_better, t.compare("NE", value, value))
         best, place = t.select(is_better, value, best), t.select(is_better, own, place)
     return best, place
 
@@ -242,10 +243,10 @@ def _places_in_plane(
     found = []
     for axis in (0, 1):
         along = t.iota(t.dims, lead + axis, torch.int64)
-        along = t.pointwise("multiply", along, t.constant(stride[axis], torch.int64, t.dims))
-        found.append(t.pointwise("add", along, t.constant(at[axis] - padding[axis], torch.int64, t.dims)))
-    row = t.pointwise("multiply", found[0], t.operand(width, torch.int64))
-    return t.pointwise("add", row, found[1])
+        along = build.multiply(along, t.constant(stride[axis], torch.int64, t.dims))
+        found.append(build.add(along, t.constant(at[axis] - padding[axis], torch.int64, t.dims)))
+    row = build.multiply(found[0], t.operand(width, torch.int64))
+    return build.add(row, found[1])
 
 
 @translates("adaptive_max_pool2d", "adaptive_max_pool3d")
@@ -259,8 +260,8 @@ def adaptive_max_pool(t: Graph, x: ir.Value, size: Sequence[Any]) -> tuple[ir.Va
     step = Expr.const(1)
     for axis in range(len(dims) - 1, len(dims) - 1 - len(size), -1):
         value, at = _largest_of_windows(t, value, axis, t.dims[axis])
-        own = t.pointwise("multiply", at, t.operand(step, torch.int64, dims_of(at)))
-        place = own if place is None else t.pointwise("add", own, gather(t, place, axis, at))
+        own = build.multiply(at, t.operand(step, torch.int64, dims_of(at)))
+        place = own if place is None else build.add(own, gather(t, place, axis, at))
         step = step * dims[axis]
     assert place is not None  # noqa: S101  # there are two axes or three
     return value, place
@@ -276,9 +277,9 @@ def _largest_of_windows(t: Graph, x: ir.Value, axis: int, count: Expr) -> tuple[
     found = largest(t, t.select(inside, own, least), [axis + 1])
     hits = t.compare("EQ", own, t.broadcast(found, wide, [a for a in range(len(wide)) if a != axis + 1]))
     if kind.is_floating_point:
-        hits = t.pointwise("or", hits, t.compare("NE", own, own))
+        hits = build.or_(hits, t.compare("NE", own, own))
     beyond = t.constant(int(torch.iinfo(torch.int64).max), torch.int64, wide)
-    places = t.select(t.pointwise("and", hits, inside), t.iota(wide, axis + 1, torch.int64), beyond)
+    places = t.select(build.and_(hits, inside), t.iota(wide, axis + 1, torch.int64), beyond)
     return found, smallest(t, places, [axis + 1])
 
 
@@ -322,7 +323,7 @@ def avg_pool_backward(
     kind, rank, source = working(t.dtype), len(t.dims), dims_of(gradient)
     forwards = _pool_pads(x, source, window, stride, padding, [1, 1], ceil)
     count = _divisors(t, x, source, window, stride, forwards, padding if with_padding else [0, 0], divisor)
-    each = t.pointwise("divide", t.convert(gradient, kind), count)
+    each = build.divide(t.convert(gradient, kind), count)
     pads = [(w - 1 - p, w - 1 - p + s - 1) for w, p, s in zip(window, padding, stride, strict=True)]
     sizes = [
         (d - 1) * s + 1 + low + high - w + 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -52,13 +53,13 @@ def _added(t: Graph, bias: ir.Value, found: ir.Value, beta: Any, alpha: Any) -> 
     kind, dims = working(t.dtype), dims_of(found)
     value = t.convert(found, kind)
     if alpha != 1:
-        value = t.pointwise("multiply", value, t.operand(alpha, kind, dims))
+        value = build.multiply(value, t.operand(alpha, kind, dims))
     if beta == 0 and not isinstance(beta, Expr):
         return t.convert(value, t.dtype)
     first = t.operand(bias, kind, dims)
     if beta != 1:
-        first = t.pointwise("multiply", first, t.operand(beta, kind, dims))
-    return t.convert(t.pointwise("add", value, first), t.dtype)
+        first = build.multiply(first, t.operand(beta, kind, dims))
+    return t.convert(build.add(value, first), t.dtype)
 
 
 @translates("addmm", "addmv", "baddbmm")

@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
+from shlo_disc.shape_dialect.build import shape_tensor
 from shlo_disc.shape_dialect.dialect.types import dims_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.transforms.views import shape_tensor
 
 from .graph import Graph, working
 from .ordering import ordered
@@ -36,7 +37,7 @@ def draws(*names: str) -> Callable[[Translate], Translate]:
 def bits(t: Graph) -> ir.Value:
     """32 random bits (ui32) for each element of the op's result."""
     key, number = t.next_draw()
-    state = t.pointwise("add", key, _place(t, number))
+    state = build.add(key, _place(t, number))
     word = t.element(torch.uint32)
     types = [state.type, tensor_type(t.dims, word)]
     attributes: dict[str, ir.Attribute] = {
@@ -61,17 +62,17 @@ def _place(t: Graph, number: int) -> ir.Value:
 def uniform(t: Graph, kind: torch.dtype) -> ir.Value:
     """Numbers from 0 up to 1, which is none of them, 24 bits of each."""
     shift = t.constant(8, torch.uint32, t.dims)
-    high = t.convert(t.pointwise("shift_right_logical", bits(t), shift), kind)
-    return t.pointwise("multiply", high, t.constant(2.0**-24, kind, t.dims))
+    high = t.convert(build.shift_right_logical(bits(t), shift), kind)
+    return build.multiply(high, t.constant(2.0**-24, kind, t.dims))
 
 
 def normal(t: Graph, kind: torch.dtype) -> ir.Value:
     """Normally distributed numbers, by the inverse of the distribution at the middles of equal parts."""
-    middle = t.pointwise("add", uniform(t, kind), t.constant(2.0**-25, kind, t.dims))
-    both = t.pointwise("multiply", middle, t.constant(2, kind, t.dims))
-    centred = t.pointwise("subtract", both, t.constant(1, kind, t.dims))
-    found = t.pointwise("chlo.erf_inv", centred)
-    return t.pointwise("multiply", found, t.constant(math.sqrt(2), kind, t.dims))
+    middle = build.add(uniform(t, kind), t.constant(2.0**-25, kind, t.dims))
+    both = build.multiply(middle, t.constant(2, kind, t.dims))
+    centred = build.subtract(both, t.constant(1, kind, t.dims))
+    found = build.erf_inv(centred)
+    return build.multiply(found, t.constant(math.sqrt(2), kind, t.dims))
 
 
 def _kind(t: Graph) -> torch.dtype:
@@ -99,17 +100,17 @@ def randn(t: Graph, *_: Any) -> ir.Value:
 def uniform_between(t: Graph, _: ir.Value, low: Any = 0.0, high: Any = 1.0, *__: Any) -> ir.Value:
     """Uniformly distributed between two numbers."""
     kind = _kind(t)
-    width = t.pointwise("subtract", t.operand(high, kind), t.operand(low, kind))
-    found = t.pointwise("multiply", uniform(t, kind), width)
-    return t.convert(t.pointwise("add", found, t.operand(low, kind)), t.dtype)
+    width = build.subtract(t.operand(high, kind), t.operand(low, kind))
+    found = build.multiply(uniform(t, kind), width)
+    return t.convert(build.add(found, t.operand(low, kind)), t.dtype)
 
 
 @draws("normal_functional")
 def normal_about(t: Graph, _: ir.Value, mean: Any = 0.0, deviation: Any = 1.0, *__: Any) -> ir.Value:
     """Normally distributed with the given mean and standard deviation."""
     kind = _kind(t)
-    found = t.pointwise("multiply", normal(t, kind), t.operand(deviation, kind))
-    return t.convert(t.pointwise("add", found, t.operand(mean, kind)), t.dtype)
+    found = build.multiply(normal(t, kind), t.operand(deviation, kind))
+    return t.convert(build.add(found, t.operand(mean, kind)), t.dtype)
 
 
 @draws("randint", "randint.low", "randint_like", "randint_like.low_dtype")
@@ -120,9 +121,9 @@ def randint(t: Graph, *arguments: Any) -> ir.Value:
     low, high = (numbers[0], numbers[1]) if ".low" in name else (0, numbers[0])
     if not isinstance(low, int) or not isinstance(high, int) or high - low >= 1 << 24:
         raise t.refuse("random integers of a symbolic or very wide range have no translation", "scale torch.rand")
-    scaled = t.pointwise("multiply", uniform(t, torch.float64), t.constant(high - low, torch.float64, t.dims))
-    whole = t.convert(t.pointwise("floor", scaled), torch.int64)
-    return t.convert(t.pointwise("add", whole, t.constant(low, torch.int64, t.dims)), t.dtype)
+    scaled = build.multiply(uniform(t, torch.float64), t.constant(high - low, torch.float64, t.dims))
+    whole = t.convert(build.floor(scaled), torch.int64)
+    return t.convert(build.add(whole, t.constant(low, torch.int64, t.dims)), t.dtype)
 
 
 @draws("bernoulli.p", "bernoulli")
@@ -141,7 +142,7 @@ def native_dropout(t: Graph, x: ir.Value, probability: float, train: bool | None
         return t.constant(0, t.dtype, t.dims), t.constant(False, torch.bool, t.dims)
     kind = working(t.dtype)
     kept = _below(t, 1 - probability)
-    scaled = t.pointwise("multiply", t.convert(x, kind), t.constant(1 / (1 - probability), kind, dims_of(x)))
+    scaled = build.multiply(t.convert(x, kind), t.constant(1 / (1 - probability), kind, dims_of(x)))
     return t.convert(t.select(kept, scaled, t.constant(0, kind, t.dims)), t.dtype), kept
 
 
@@ -149,5 +150,5 @@ def native_dropout(t: Graph, x: ir.Value, probability: float, train: bool | None
 def randperm(t: Graph, *_: Any) -> ir.Value:
     """The numbers from 0 on in a random order: sorted by 64 random bits."""
     high, low = (t.convert(bits(t), torch.uint64) for _ in range(2))
-    key = t.pointwise("or", t.pointwise("shift_left", high, t.constant(32, torch.uint64, t.dims)), low)
+    key = build.or_(build.shift_left(high, t.constant(32, torch.uint64, t.dims)), low)
     return t.convert(ordered(t, key, 0, False)[1], t.dtype)

@@ -10,6 +10,7 @@ import sympy
 import torch
 from torch.utils._sympy import functions
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.mlir import ir
 
 from .sizes import NoSize, size_of
@@ -30,7 +31,7 @@ def real(t: Any, e: Any) -> ir.Value:
     if isinstance(e, sympy.Symbol) or e.is_integer:
         return t.size(size_of(e), torch.float64)
     if isinstance(e, functions.FloatTrueDiv | functions.IntTrueDiv):
-        return t.pointwise("divide", *(real(t, part) for part in e.args))
+        return build.divide(*(real(t, part) for part in e.args))
     if isinstance(e, functions.ToFloat):
         return real(t, e.args[0])
     if isinstance(e, sympy.Add | sympy.Mul):
@@ -39,7 +40,7 @@ def real(t: Any, e: Any) -> ir.Value:
             first = t.pointwise("add" if isinstance(e, sympy.Add) else "multiply", first, other)
         return first
     if isinstance(e, sympy.Pow | functions.FloatPow | functions.PowByNatural):
-        return t.pointwise("power", *(real(t, part) for part in e.args))
+        return build.power(*(real(t, part) for part in e.args))
     name = _UNARY.get(type(e).__name__)
     if name is None:
         raise NoSize(f"{e} is computed from sizes in a way that has no lowering")

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import ir
 
@@ -74,7 +75,7 @@ def mean(t: Graph, x: ir.Value, axes: Any = None, *_: Any) -> ir.Value:
     kind = working(t.dtype)
     found = summed(t, t.convert(x, kind), numbers)
     count = t.operand(product(dims_of(x)[a] for a in numbers), kind, dims_of(found))
-    return t.reshape(t.convert(t.pointwise("divide", found, count), t.dtype), t.dims)
+    return t.reshape(t.convert(build.divide(found, count), t.dtype), t.dims)
 
 
 @translates("prod", "prod.dim_int")
@@ -100,7 +101,7 @@ def deviation(t: Graph, x: ir.Value, axes: Any = None, correction: Any = None, *
     """The square root of the variance."""
     numbers = axes_of(axes, len(dims_of(x)))
     found, _mean = moments(t, t.convert(x, working(t.dtype)), numbers, 1 if correction is None else correction)
-    return t.reshape(t.convert(t.pointwise("sqrt", found), t.dtype), t.dims)
+    return t.reshape(t.convert(build.sqrt(found), t.dtype), t.dims)
 
 
 @translates("var_mean.correction")
@@ -116,14 +117,14 @@ def moments(t: Graph, x: ir.Value, axes: Sequence[int], correction: Any = 0) -> 
     kind, dims = t.dtype_of(x), dims_of(x)
     count = product(dims[a] for a in axes)
     first = summed(t, x, axes)
-    average = t.pointwise("divide", first, t.operand(count, kind, dims_of(first)))
-    distance = t.pointwise("subtract", x, spread(t, average, dims, axes))
-    squares = summed(t, t.pointwise("multiply", distance, distance), axes)
+    average = build.divide(first, t.operand(count, kind, dims_of(first)))
+    distance = build.subtract(x, spread(t, average, dims, axes))
+    squares = summed(t, build.multiply(distance, distance), axes)
     divisor = t.operand(count, kind, dims_of(first))
     if correction:
-        less = t.pointwise("subtract", divisor, t.operand(correction, kind, dims_of(first)))
-        divisor = t.pointwise("maximum", less, t.constant(0, kind, dims_of(first)))
-    return t.pointwise("divide", squares, divisor), average
+        less = build.subtract(divisor, t.operand(correction, kind, dims_of(first)))
+        divisor = build.maximum(less, t.constant(0, kind, dims_of(first)))
+    return build.divide(squares, divisor), average
 
 
 # ---- extrema --------------------------------------------------------------------------------------------------------
@@ -159,7 +160,7 @@ def first_index(t: Graph, x: ir.Value, extremum: ir.Value, axis: int) -> ir.Valu
     dims = dims_of(x)
     hits = t.compare("EQ", x, spread(t, extremum, dims, [axis]))
     if t.dtype_of(x).is_floating_point:
-        hits = t.pointwise("or", hits, t.compare("NE", x, x))
+        hits = build.or_(hits, t.compare("NE", x, x))
     beyond = t.constant(int(torch.iinfo(torch.int64).max), torch.int64, dims)
     return smallest(t, t.select(hits, t.iota(dims, axis, torch.int64), beyond), [axis])
 

@@ -10,6 +10,7 @@ from typing import Any
 import sympy
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_attr
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -56,7 +57,7 @@ def bind(t: Graph, value: ir.Value, size: Expr, may_be_negative: bool = False) -
 def truth(t: Graph, relation: Any) -> ir.Value:
     """A relation of sizes as a boolean of rank 0. Raises UnsupportedError for one of other numbers."""
     if isinstance(relation, sympy.Not):
-        return t.pointwise("not", truth(t, relation.args[0]))
+        return build.not_(truth(t, relation.args[0]))
     if isinstance(relation, sympy.And | sympy.Or):
         first, *others = (truth(t, part) for part in relation.args)
         for other in others:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -26,7 +27,7 @@ Filter = Callable[[Graph, ir.Value], ir.Value]
 
 def _triangle(t: Graph, x: ir.Value) -> ir.Value:
     one, zero = (t.constant(n, t.dtype_of(x), dims_of(x)) for n in (1, 0))
-    return t.pointwise("maximum", t.pointwise("subtract", one, x), zero)
+    return build.maximum(build.subtract(one, x), zero)
 
 
 def _cubic(t: Graph, x: ir.Value) -> ir.Value:
@@ -42,18 +43,18 @@ def _polynomial(t: Graph, x: ir.Value, coefficients: Sequence[float]) -> ir.Valu
     first, *others = coefficients
     total = t.constant(first, kind, dims)
     for number in others:
-        total = t.pointwise("add", t.pointwise("multiply", total, x), t.constant(number, kind, dims))
+        total = build.add(build.multiply(total, x), t.constant(number, kind, dims))
     return total
 
 
 def _scale(t: Graph, size: Expr, count: Expr, corners: bool, factor: Any, kind: torch.dtype) -> ir.Value:
     """The distance of results, counted in elements."""
     if not corners and factor is not None and not (isinstance(factor, int | float) and factor <= 0):
-        return t.pointwise("divide", t.constant(1, kind), t.number(factor, kind))
+        return build.divide(t.constant(1, kind), t.number(factor, kind))
     if not corners:
-        return t.pointwise("divide", t.size(size, kind), t.size(count, kind))
+        return build.divide(t.size(size, kind), t.size(count, kind))
     steps = t.size(count - 1, kind)
-    plain = t.pointwise("divide", t.size(size - 1, kind), t.pointwise("maximum", steps, t.constant(1, kind)))
+    plain = build.divide(t.size(size - 1, kind), build.maximum(steps, t.constant(1, kind)))
     return t.select(t.compare("GT", steps, t.constant(0, kind)), plain, t.constant(0, kind))
 
 
@@ -61,21 +62,21 @@ def _weights(t: Graph, size: Expr, count: Expr, scale: ir.Value, width: int, sha
     """The weight of each element in each result, [count, size]; each row sums to 1."""
     kind, dims = t.dtype_of(scale), (count, size)
     one = t.constant(1, kind)
-    wide = t.pointwise("maximum", scale, one)
+    wide = build.maximum(scale, one)
     each, support, narrow = (
         t.broadcast(v, dims, ())
-        for v in (scale, t.pointwise("multiply", wide, t.constant(width / 2, kind)), t.pointwise("divide", one, wide))
+        for v in (scale, build.multiply(wide, t.constant(width / 2, kind)), build.divide(one, wide))
     )
     half = t.constant(0.5, kind, dims)
     result, element = (t.iota(dims, axis, torch.int64) for axis in (0, 1))
-    center = t.pointwise("multiply", each, t.pointwise("add", t.convert(result, kind), half))
-    low = t.convert(t.pointwise("add", t.pointwise("subtract", center, support), half), torch.int64)
-    high = t.convert(t.pointwise("add", t.pointwise("add", center, support), half), torch.int64)
-    distance = t.pointwise("add", t.pointwise("subtract", t.convert(element, kind), center), half)
-    weight = shape(t, t.pointwise("abs", t.pointwise("multiply", distance, narrow)))
-    inside = t.pointwise("and", t.compare("GE", element, low), t.compare("LT", element, high))
+    center = build.multiply(each, build.add(t.convert(result, kind), half))
+    low = t.convert(build.add(build.subtract(center, support), half), torch.int64)
+    high = t.convert(build.add(build.add(center, support), half), torch.int64)
+    distance = build.add(build.subtract(t.convert(element, kind), center), half)
+    weight = shape(t, build.abs(build.multiply(distance, narrow)))
+    inside = build.and_(t.compare("GE", element, low), t.compare("LT", element, high))
     weight = t.select(inside, weight, t.constant(0, kind, dims))
-    return t.pointwise("divide", weight, t.broadcast(summed(t, weight, [1]), dims, [0]))
+    return build.divide(weight, t.broadcast(summed(t, weight, [1]), dims, [0]))
 
 
 def _kind(t: Graph) -> torch.dtype:

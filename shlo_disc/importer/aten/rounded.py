@@ -14,6 +14,7 @@ import torch
 from torch.utils._sympy import functions
 from torch.utils._sympy.value_ranges import bound_sympy
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph
@@ -53,7 +54,7 @@ def _bind(t: Graph, e: Any, symbol: Expr) -> None:
     except NoSize as error:
         raise t.refuse(str(error)) from None
     if isinstance(e, functions.CeilToInt):
-        value = t.pointwise("ceil", value)
+        value = build.ceil(value)
     elif isinstance(e, functions.FloorToInt):
-        value = t.pointwise("floor", value)
+        value = build.floor(value)
     bind(t, t.convert(value, torch.int64), symbol, may_be_negative=not bound_sympy(e).lower >= 0)

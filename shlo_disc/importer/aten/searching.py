@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -72,19 +73,19 @@ def _halved(
 ) -> list[ir.Value]:
     """The range of places of each value, one half of what it was, and half of a number of steps."""
     two = t.constant(2, torch.int64, dims_of(low))
-    middle = t.pointwise("divide", t.pointwise("add", low, high), two)
+    middle = build.divide(build.add(low, high), two)
     is_before = t.compare("GT" if is_right else "GE", _read(t, row, middle), wanted)
     is_open = t.compare("LT", low, high)
-    behind = t.pointwise("add", middle, t.constant(1, torch.int64, dims_of(low)))
-    lower = t.select(t.pointwise("and", is_open, t.pointwise("not", is_before)), behind, low)
-    higher = t.select(t.pointwise("and", is_open, is_before), middle, high)
-    return [t.pointwise("divide", left, t.constant(2, torch.int64)), lower, higher]
+    behind = build.add(middle, t.constant(1, torch.int64, dims_of(low)))
+    lower = t.select(build.and_(is_open, build.not_(is_before)), behind, low)
+    higher = t.select(build.and_(is_open, is_before), middle, high)
+    return [build.divide(left, t.constant(2, torch.int64)), lower, higher]
 
 
 def _read(t: Graph, row: ir.Value, places: ir.Value) -> ir.Value:
     """The elements at places of one sequence, or of the sequence of each row; at its end its last one."""
     dims, last = dims_of(places), t.operand(dims_of(row)[-1] - 1, torch.int64, dims_of(places))
-    own = t.pointwise("minimum", places, last)
+    own = build.minimum(places, last)
     if len(dims_of(row)) == 1:
         return gather_at(t, row, [0], t.reshape(own, (*dims, _ONE)))
     return gather(t, row, -1, own)
@@ -99,10 +100,10 @@ def histc(t: Graph, x: ir.Value, bins: int = 100, low: Any = 0, high: Any = 0) -
     if low == high:
         first, last = _spread(t, value, first, last)
     edges = [t.broadcast(n, dims, ()) for n in (first, last)]
-    distance = t.pointwise("multiply", t.pointwise("subtract", value, edges[0]), t.constant(bins, kind, dims))
-    place = t.convert(t.pointwise("divide", distance, t.pointwise("subtract", edges[1], edges[0])), torch.int64)
-    place = t.pointwise("minimum", place, t.constant(bins - 1, torch.int64, dims))
-    inside = t.pointwise("and", t.compare("GE", value, edges[0]), t.compare("LE", value, edges[1]))
+    distance = build.multiply(build.subtract(value, edges[0]), t.constant(bins, kind, dims))
+    place = t.convert(build.divide(distance, build.subtract(edges[1], edges[0])), torch.int64)
+    place = build.minimum(place, t.constant(bins - 1, torch.int64, dims))
+    inside = build.and_(t.compare("GE", value, edges[0]), t.compare("LE", value, edges[1]))
     place = t.select(inside, place, t.constant(0, torch.int64, dims))
     return written(t, t.constant(0, t.dtype, t.dims), 0, place, t.convert(inside, t.dtype), "add")
 
@@ -111,8 +112,8 @@ def _spread(t: Graph, x: ir.Value, low: ir.Value, high: ir.Value) -> tuple[ir.Va
     """The extremes where two numbers are both 0, one apart on both sides where these are equal."""
     zero, one = (t.constant(n, t.dtype_of(x)) for n in (0, 1))
     has_any = t.compare("GT", t.size(dims_of(x)[0], torch.int64), t.constant(0, torch.int64))
-    is_open = t.pointwise("and", has_any, t.compare("EQ", low, high))
+    is_open = build.and_(has_any, t.compare("EQ", low, high))
     low, high = t.select(is_open, smallest(t, x, [0]), low), t.select(is_open, largest(t, x, [0]), high)
     is_flat = t.compare("EQ", low, high)
     apart = t.select(is_flat, one, zero)
-    return t.pointwise("subtract", low, apart), t.pointwise("add", high, apart)
+    return build.subtract(low, apart), build.add(high, apart)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
@@ -67,7 +68,7 @@ def nanmedian(t: Graph, x: ir.Value, axis: int, keep: bool = False) -> tuple[ir.
     values, places = ordered(t, x, number, False)
     count = summed(t, t.convert(t.compare("EQ", x, x), torch.int64), [number])
     zero, one, two = (t.constant(n, torch.int64, dims_of(count)) for n in (0, 1, 2))
-    middle = t.pointwise("divide", t.pointwise("maximum", t.pointwise("subtract", count, one), zero), two)
+    middle = build.divide(build.maximum(build.subtract(count, one), zero), two)
     return _shaped(t, _at(t, values, number, middle), _at(t, places, number, middle))
 
 
@@ -104,11 +105,11 @@ def mode(t: Graph, x: ir.Value, axis: int = -1, _: bool = False) -> tuple[ir.Val
     number = axis_of(axis, len(dims))
     values, places = ordered(t, x, number, False)
     here, zero = t.iota(dims, number, torch.int64), t.constant(0, torch.int64, dims)
-    before = gather(t, values, number, t.pointwise("maximum", t.pointwise("subtract", here, t.constant(
+    before = gather(t, values, number, build.maximum(build.subtract(here, t.constant(
         1, torch.int64, dims)), zero))  # fmt: skip
     starts = t.select(t.compare("EQ", values, before), zero, here)
     least = int(torch.iinfo(torch.int64).min)
-    length = t.pointwise("subtract", here, running(t, starts, number, "maximum", least))
+    length = build.subtract(here, running(t, starts, number, "maximum", least))
     best = first_index(t, length, largest(t, length, [number]), number)
     return _shaped(t, _at(t, values, number, best), _at(t, places, number, best))
 
@@ -128,7 +129,7 @@ def _extreme(name: str, start: Callable[[torch.dtype], float | int]) -> Callable
         found = running(t, value, number, name, start(own))
         hits = t.compare("EQ", value, found)
         if own.is_floating_point:
-            hits = t.pointwise("or", hits, _is_nan(t, value))
+            hits = build.or_(hits, _is_nan(t, value))
         places = t.select(hits, t.iota(dims, number, torch.int64), t.constant(0, torch.int64, dims))
         last = running(t, places, number, "maximum", int(torch.iinfo(torch.int64).min))
         return t.convert(found, kind), last
@@ -156,8 +157,8 @@ def logcumsumexp(t: Graph, x: ir.Value, axis: int) -> ir.Value:
 
 def _log_of_sum(t: Graph, a: ir.Value, b: ir.Value) -> ir.Value:
     """log(exp(a) + exp(b))."""
-    high, low = t.pointwise("maximum", a, b), t.pointwise("minimum", a, b)
-    apart = t.pointwise("exponential", t.pointwise("subtract", low, high))
-    found = t.pointwise("add", high, t.pointwise("log_plus_one", apart))
-    is_infinite = t.compare("EQ", t.pointwise("abs", high), t.constant(math.inf, t.dtype_of(a), dims_of(a)))
+    high, low = build.maximum(a, b), build.minimum(a, b)
+    apart = build.exponential(build.subtract(low, high))
+    found = build.add(high, build.log_plus_one(apart))
+    is_infinite = t.compare("EQ", build.abs(high), t.constant(math.inf, t.dtype_of(a), dims_of(a)))
     return t.select(is_infinite, high, found)

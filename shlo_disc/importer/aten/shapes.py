@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect.build import shape_tensor
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr, ceildiv
-from shlo_disc.transforms.views import shape_tensor
 
 from .graph import Graph, axis_of, numbers_of
 from .index_ranges import check_in_range

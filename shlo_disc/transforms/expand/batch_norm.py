@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from shlo_disc.shape_dialect import build
+from shlo_disc.shape_dialect.build import broadcast, constant, convert
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite
-from shlo_disc.transforms.expand.build import constant, convert, elementwise
 from shlo_disc.transforms.simplify.data_movement import Pattern
-from shlo_disc.transforms.views import broadcast
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class _Batch:
         scalar = ir.RankedTensorType.get([], self.element)
         body = ir.Block.create_at_start(op.regions[0], [scalar, scalar])
         with ir.InsertionPoint(body):
-            ir.Operation.create("stablehlo.return", operands=[elementwise("add", *body.arguments)])
+            ir.Operation.create("stablehlo.return", operands=[build.add(*body.arguments)])
         return op.results[0]
 
     def count(self) -> ir.Value:
@@ -60,29 +60,29 @@ class _Batch:
     def mean(self, value: ir.Value) -> ir.Value:
         """The mean of each feature's elements."""
         count = broadcast(self.count(), [self.dims[self.axis]], [])
-        return elementwise("divide", self.sum(value), count)
+        return build.divide(self.sum(value), count)
 
     def shifted_variance(self, variance: ir.Value) -> ir.Value:
         """variance + epsilon, one number a feature."""
         epsilon = broadcast(constant(self.epsilon, self.element), dims_of(variance), [])
-        return elementwise("add", variance, epsilon)
+        return build.add(variance, epsilon)
 
     def normalise(self, values: ir.Value, mean: ir.Value, variance: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
         """values - mean, the standard deviation of each feature, and the quotient of the two."""
-        centred = elementwise("subtract", values, self.spread(mean))
-        deviation = elementwise("sqrt", self.shifted_variance(variance))
-        return centred, deviation, elementwise("divide", centred, self.spread(deviation))
+        centred = build.subtract(values, self.spread(mean))
+        deviation = build.sqrt(self.shifted_variance(variance))
+        return centred, deviation, build.divide(centred, self.spread(deviation))
 
 
 def _inference(b: _Batch, x: ir.Value, scale: ir.Value, offset: ir.Value, *moments: ir.Value) -> list[ir.Value]:
     normalised = b.normalise(x, *moments)[2]
-    return [elementwise("add", elementwise("multiply", normalised, b.spread(scale)), b.spread(offset))]
+    return [build.add(build.multiply(normalised, b.spread(scale)), b.spread(offset))]
 
 
 def _training(b: _Batch, x: ir.Value, scale: ir.Value, offset: ir.Value) -> list[ir.Value]:
     mean = b.mean(x)
-    centred = elementwise("subtract", x, b.spread(mean))
-    variance = b.mean(elementwise("multiply", centred, centred))
+    centred = build.subtract(x, b.spread(mean))
+    variance = b.mean(build.multiply(centred, centred))
     return [*_inference(b, x, scale, offset, mean, variance), mean, variance]
 
 
@@ -92,13 +92,11 @@ def _gradient(
     centred, deviation, normalised = b.normalise(x, mean, variance)
     count = b.spread(b.count())
     total = b.sum(above)
-    along = b.spread(
-        elementwise("divide", b.sum(elementwise("multiply", above, centred)), b.shifted_variance(variance))
-    )
-    inner = elementwise("subtract", elementwise("multiply", above, count), b.spread(total))
-    inner = elementwise("subtract", inner, elementwise("multiply", along, centred))
-    factor = elementwise("divide", b.spread(elementwise("divide", scale, deviation)), count)
-    return [elementwise("multiply", factor, inner), b.sum(elementwise("multiply", above, normalised)), total]
+    along = b.spread(build.divide(b.sum(build.multiply(above, centred)), b.shifted_variance(variance)))
+    inner = build.subtract(build.multiply(above, count), b.spread(total))
+    inner = build.subtract(inner, build.multiply(along, centred))
+    factor = build.divide(b.spread(build.divide(scale, deviation)), count)
+    return [build.multiply(factor, inner), b.sum(build.multiply(above, normalised)), total]
 
 
 def _pattern(expand: Callable[..., list[ir.Value]]) -> Pattern:

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
+from shlo_disc.shape_dialect import build
+from shlo_disc.shape_dialect.build import broadcast, convert
 from shlo_disc.shape_dialect.dialect.types import bits_of, dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir, rewrite
-from shlo_disc.transforms.expand import build
-from shlo_disc.transforms.expand.build import convert, elementwise
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
-from shlo_disc.transforms.views import broadcast
 
 
 def _bits(element: ir.Type) -> ir.IntegerType:
@@ -34,10 +33,10 @@ def _split(value: ir.Value, result: ir.Value) -> ir.Value:
     dims, wide, part = dims_of(result), _bits(element_type_of(value)), _bits(element_type_of(result))
     axis = len(dims) - 1
     index = build.iota(dims, wide, axis)
-    amount = elementwise("multiply", index, build.constant(part.width, wide, dims))
-    shifted = elementwise("shift_right_logical", broadcast(value, dims, range(axis)), amount)
+    amount = build.multiply(index, build.constant(part.width, wide, dims))
+    shifted = build.shift_right_logical(broadcast(value, dims, range(axis)), amount)
     if part.width == 1:
-        shifted = elementwise("and", shifted, build.constant(1, wide, dims))
+        shifted = build.and_(shifted, build.constant(1, wide, dims))
     return convert(shifted, part)
 
 
@@ -46,8 +45,8 @@ def _join(value: ir.Value, result: ir.Value) -> ir.Value:
     total = build.constant(0, wide, dims)
     for i in range(wide.width // part.width):
         word = convert(build.column(value, i), wide)
-        word = elementwise("shift_left", word, build.constant(i * part.width, wide, dims))
-        total = elementwise("or", total, word)
+        word = build.shift_left(word, build.constant(i * part.width, wide, dims))
+        total = build.or_(total, word)
     return total
 
 

@@ -7,13 +7,13 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from shlo_disc.shape_dialect import build
+from shlo_disc.shape_dialect.build import broadcast, view
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.transforms.expand import build
 from shlo_disc.transforms.expand.complex_math import Complex, add, multiply
 from shlo_disc.transforms.expand.reals import Real
-from shlo_disc.transforms.views import broadcast, view
 
 SHORT = 8
 """The longest contraction that is written out: a kernel for each of four real dots would cost more."""

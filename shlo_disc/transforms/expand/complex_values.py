@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from shlo_disc.errors import CompilerError
+from shlo_disc.shape_dialect.build import broadcast_scalar
 from shlo_disc.shape_dialect.dialect.types import dims_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import main_function
 from shlo_disc.transforms.expand import complex_math, complex_products
-from shlo_disc.transforms.expand.build import broadcast_scalar
 from shlo_disc.transforms.expand.complex_constants import parts_of
 from shlo_disc.transforms.expand.complex_math import Complex
 from shlo_disc.transforms.expand.interleaved import deinterleave, interleave

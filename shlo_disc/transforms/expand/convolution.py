@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from shlo_disc.shape_dialect.build import every, pad, reverse, transpose, view
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.ops.values import known_elements
@@ -25,9 +26,7 @@ from shlo_disc.shape_dialect.utils.convolution import (
 )
 from shlo_disc.shape_dialect.utils.windows import padding_attr
 from shlo_disc.transforms.convolutions import takes_padding
-from shlo_disc.transforms.expand.build import every, pad, reverse
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
-from shlo_disc.transforms.views import transpose, view
 
 _ZERO = Expr.const(0)
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from shlo_disc.shape_dialect import build
+from shlo_disc.shape_dialect.build import ONE, constant, create, iota, shape_tensor, view
 from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.convolution import Convolution, convolution_of, is_canonical
-from shlo_disc.transforms.expand.build import ONE, constant, create, elementwise, iota
 from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
-from shlo_disc.transforms.views import shape_tensor, view
 
 MOST = 128
 """Elements of a window, or windows of an image, of which one is so bounded: so many times the input patches take."""
@@ -78,10 +78,10 @@ def _places(dims: Dims, axis: int, conv: Convolution) -> ir.Value:
 
     def multiples(of_axis: int, step: int) -> ir.Value:
         numbers = iota(dims, integer, of_axis)
-        return numbers if step == 1 else elementwise("multiply", numbers, constant(step, integer, dims))
+        return numbers if step == 1 else build.multiply(numbers, constant(step, integer, dims))
 
     starts, steps = multiples(axis, conv.strides[axis]), multiples(conv.rank + axis, conv.rhs_dilation[axis])
-    return elementwise("add", starts, steps)
+    return build.add(starts, steps)
 
 
 def _side_by_side(values: Sequence[ir.Value]) -> ir.Value:

@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
 from shlo_disc.errors import Unsupported, UnsupportedError
+from shlo_disc.shape_dialect.build import ONE, convert, elementwise, transpose, view, window
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.collectives import REDUCTIONS, combined_type, groups_of, reduction_of
 from shlo_disc.shape_dialect.utils.locations import source_line
-from shlo_disc.transforms.expand.build import ONE, convert, elementwise, window
 from shlo_disc.transforms.expand.library_call import library_call
-from shlo_disc.transforms.views import transpose, view
 
 _ZERO = Expr.const(0)
 

@@ -6,12 +6,12 @@ Inside a program the two parts are tensors of their own; arguments, results and 
 
 from __future__ import annotations
 
+from shlo_disc.shape_dialect import build
+from shlo_disc.shape_dialect.build import view
 from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.transforms.expand import build
-from shlo_disc.transforms.views import view
 
 
 def interleave(re: ir.Value, im: ir.Value) -> ir.Value:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from shlo_disc.shape_dialect.build import transpose
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.lapack import LAPACK, MATRIX, LapackFunction, LapackTensor
 from shlo_disc.shape_dialect.ops.lapack_sizes import parameters_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.expand.library_call import library_call, workspace_of
-from shlo_disc.transforms.views import transpose
 
 ROW_MAJOR = frozenset({"gesdd", "gesvd", "potrf", "trsm"})
 BYTES = {"s": 4, "d": 8, "c": 8, "z": 16}

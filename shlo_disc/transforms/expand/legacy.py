@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from shlo_disc.shape_dialect import build
+from shlo_disc.shape_dialect.build import broadcast, shape_tensor, transpose
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
-from shlo_disc.transforms.expand import build
 from shlo_disc.transforms.simplify.data_movement import Pattern
-from shlo_disc.transforms.views import broadcast, shape_tensor, transpose
 
 
 def broadcast_in_front(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
@@ -61,7 +61,7 @@ def _sum(value: ir.Value, axes: Sequence[int]) -> ir.Value:
     )
     block = ir.Block.create_at_start(op.regions[0], [scalar, scalar])
     with ir.InsertionPoint(block):
-        total = build.elementwise("add", *block.arguments)
+        total = build.add(*block.arguments)
         ir.Operation.create("stablehlo.return", operands=[total])
     return op.results[0]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import math
 
+from shlo_disc.shape_dialect.build import broadcast, compare, constant, convert, iota, select
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.lapack import ELEMENTS, LAPACK, LapackFunction
-from shlo_disc.transforms.expand.build import compare, constant, convert, iota, select
 from shlo_disc.transforms.expand.lapack import call_lapack
-from shlo_disc.transforms.views import broadcast
 
 _LETTERS = {dtype: letter for letter, dtype in ELEMENTS.items()}
 

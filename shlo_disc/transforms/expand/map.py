@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite
-from shlo_disc.transforms.expand import build
 from shlo_disc.transforms.simplify.data_movement import Pattern
 
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from shlo_disc.shape_dialect.build import convert
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite
-from shlo_disc.transforms.expand.build import convert
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from shlo_disc.shape_dialect import build
+from shlo_disc.shape_dialect.build import broadcast, convert
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, storage_type, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, quant
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
-from shlo_disc.transforms.expand import build
-from shlo_disc.transforms.expand.build import convert, elementwise
-from shlo_disc.transforms.views import broadcast
 
 _MOVEMENTS = frozenset(
     "stablehlo." + name
@@ -153,17 +152,17 @@ def dequantized(integers: ir.Value, kind: Any) -> ir.Value:
     """The floats that integers of a quantized type stand for."""
     scale, zero_point = _parameters(kind, dims_of(integers), ir.IntegerType.get_signless(32))
     wide = convert(integers, ir.IntegerType.get_signless(32))
-    return elementwise("multiply", convert(elementwise("subtract", wide, zero_point), kind.expressed_type), scale)
+    return build.multiply(convert(build.subtract(wide, zero_point), kind.expressed_type), scale)
 
 
 def quantized(floats: ir.Value, kind: Any) -> ir.Value:
     """The integers of a quantized type that are nearest to floats."""
     expressed = kind.expressed_type
     scale, zero_point = _parameters(kind, dims_of(floats), expressed)
-    shifted = elementwise("add", elementwise("divide", floats, scale), zero_point)
+    shifted = build.add(build.divide(floats, scale), zero_point)
     low, high = (build.constant(bound, expressed) for bound in (kind.storage_type_min, kind.storage_type_max))
     clamped = build.create("clamp", [low, shifted, high], floats.type)
-    return convert(elementwise("round_nearest_even", clamped), storage_type(kind))
+    return convert(build.round_nearest_even(clamped), storage_type(kind))
 
 
 def _parameters(kind: Any, dims: Dims, integer: ir.Type) -> tuple[ir.Value, ir.Value]:

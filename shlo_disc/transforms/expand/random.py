@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shlo_disc.shape_dialect import build
+from shlo_disc.shape_dialect.build import convert
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir, rewrite
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
-from shlo_disc.transforms.expand import build
-from shlo_disc.transforms.expand.build import convert, elementwise
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 
 DYNAMIC = "stablehlo.dynamic_rng_bit_generator"
@@ -39,13 +39,13 @@ def _number(n: int, like: ir.Value) -> ir.Value:
 
 def _halves(value: ir.Value) -> Words:
     """The low and the high half of 64-bit integers."""
-    high = elementwise("shift_right_logical", value, _number(32, value))
+    high = build.shift_right_logical(value, _number(32, value))
     return [convert(value, _unsigned(32)), convert(high, _unsigned(32))]
 
 
 def _joined(low: ir.Value, high: ir.Value) -> ir.Value:
     wide = convert(high, _unsigned(64))
-    return elementwise("or", convert(low, _unsigned(64)), elementwise("shift_left", wide, _number(32, wide)))
+    return build.or_(convert(low, _unsigned(64)), build.shift_left(wide, _number(32, wide)))
 
 
 def _linear_index(indices: Sequence[ir.Value], sizes: Dims, dims: Dims) -> ir.Value:
@@ -53,7 +53,7 @@ def _linear_index(indices: Sequence[ir.Value], sizes: Dims, dims: Dims) -> ir.Va
     total = build.constant(0, _unsigned(64), dims)
     for axis, index in enumerate(indices):
         stride = build.size(product(sizes[axis + 1 :]), _unsigned(64), dims)
-        total = elementwise("add", total, elementwise("multiply", index, stride))
+        total = build.add(total, build.multiply(index, stride))
     return total
 
 
@@ -65,22 +65,22 @@ def _iotas(dims: Dims) -> list[ir.Value]:
 
 
 def _rotate(x: ir.Value, distance: int) -> ir.Value:
-    left = elementwise("shift_left", x, _number(distance, x))
-    return elementwise("or", left, elementwise("shift_right_logical", x, _number(32 - distance, x)))
+    left = build.shift_left(x, _number(distance, x))
+    return build.or_(left, build.shift_right_logical(x, _number(32 - distance, x)))
 
 
 def _threefry_block(counter: ir.Value, key: Words) -> Words:
     """20 rounds; a word of the key is added after every fourth."""
-    parity = elementwise("xor", elementwise("xor", *key), _number(_THREEFRY_PARITY, key[0]))
+    parity = build.xor(build.xor(*key), _number(_THREEFRY_PARITY, key[0]))
     keys = [build.broadcast_scalar(k, dims_of(counter)) for k in (*key, parity)]
-    x = [elementwise("add", word, k) for word, k in zip(_halves(counter), keys, strict=False)]
+    x = [build.add(word, k) for word, k in zip(_halves(counter), keys, strict=False)]
     for group in range(5):
         for distance in _THREEFRY_ROTATIONS[group % 2]:
-            x[0] = elementwise("add", *x)
-            x[1] = elementwise("xor", x[0], _rotate(x[1], distance))
-        x[0] = elementwise("add", x[0], keys[(group + 1) % 3])
-        x[1] = elementwise("add", x[1], keys[(group + 2) % 3])
-        x[1] = elementwise("add", x[1], _number(group + 1, x[1]))
+            x[0] = build.add(*x)
+            x[1] = build.xor(x[0], _rotate(x[1], distance))
+        x[0] = build.add(x[0], keys[(group + 1) % 3])
+        x[1] = build.add(x[1], keys[(group + 2) % 3])
+        x[1] = build.add(x[1], _number(group + 1, x[1]))
     return x
 
 
@@ -104,23 +104,23 @@ def _threefry_32(key: Words, state: ir.Value, dims: Dims) -> tuple[ir.Value, Exp
     indices, second = [], build.constant(0, _unsigned(64), dims)
     for index, chosen in zip(_iotas(dims), split, strict=True):
         shift = build.size(chosen, _unsigned(64), dims)
-        indices.append(elementwise("shift_right_logical", index, shift))
-        second = elementwise("or", second, elementwise("and", index, shift))
-    counter = elementwise("add", build.broadcast_scalar(state, dims), _linear_index(indices, half, dims))
+        indices.append(build.shift_right_logical(index, shift))
+        second = build.or_(second, build.and_(index, shift))
+    counter = build.add(build.broadcast_scalar(state, dims), _linear_index(indices, half, dims))
     words = _threefry_block(counter, key)
     is_first = build.compare("EQ", second, _number(0, second))
     return build.select(is_first, *words), product(half)
 
 
 def _threefry_64(key: Words, state: ir.Value, dims: Dims) -> tuple[ir.Value, Expr]:
-    counter = elementwise("add", build.broadcast_scalar(state, dims), _linear_index(_iotas(dims), dims, dims))
+    counter = build.add(build.broadcast_scalar(state, dims), _linear_index(_iotas(dims), dims, dims))
     return _joined(*_threefry_block(counter, key)), product(dims)
 
 
 def _threefry(state: Words, width: int, dims: Dims) -> tuple[ir.Value, Words]:
     generate = _threefry_64 if width == 64 else _threefry_32
     bits, used = generate(_halves(state[0]), state[1], dims)
-    return bits, [state[0], elementwise("add", state[1], build.size(used, _unsigned(64)))]
+    return bits, [state[0], build.add(state[1], build.size(used, _unsigned(64)))]
 
 
 # ---- Philox ---------------------------------------------------------------------------------------------------------
@@ -132,18 +132,18 @@ def _philox_block(x: Words, key: Words) -> Words:
         products = []
         for word, multiplier in zip((x[0], x[2]), _PHILOX_MULTIPLIERS, strict=True):
             wide = convert(word, _unsigned(64))
-            products.append(_halves(elementwise("multiply", wide, _number(multiplier, wide))))
+            products.append(_halves(build.multiply(wide, _number(multiplier, wide))))
         (low0, high0), (low1, high1) = products
-        first = elementwise("xor", elementwise("xor", high1, x[1]), key[0])
-        second = elementwise("xor", elementwise("xor", high0, x[3]), key[1])
+        first = build.xor(build.xor(high1, x[1]), key[0])
+        second = build.xor(build.xor(high0, x[3]), key[1])
         x = [first, low1, second, low0]
-        key = [elementwise("add", k, _number(w, k)) for k, w in zip(key, _PHILOX_WEYL, strict=True)]
+        key = [build.add(k, _number(w, k)) for k, w in zip(key, _PHILOX_WEYL, strict=True)]
     return x
 
 
 def _add_128(low: ir.Value, high: ir.Value, n: ir.Value) -> Words:
-    total = elementwise("add", low, n)
-    carried = elementwise("add", high, _number(1, high))
+    total = build.add(low, n)
+    carried = build.add(high, _number(1, high))
     return [total, build.select(build.compare("LT", total, low), carried, high)]
 
 
@@ -152,12 +152,12 @@ def _philox(state: Words, width: int, dims: Dims) -> tuple[ir.Value, Words]:
     key, low, high = _philox_key_and_counter(state)
     words = 2 if width == 64 else 4
     index = _linear_index(_iotas(dims), dims, dims)
-    block = elementwise("shift_right_logical", index, _number(words.bit_length() - 1, index))
+    block = build.shift_right_logical(index, _number(words.bit_length() - 1, index))
     counter = _add_128(build.broadcast_scalar(low, dims), build.broadcast_scalar(high, dims), block)
     found = _philox_block([h for c in counter for h in _halves(c)], [build.broadcast_scalar(k, dims) for k in key])
     if width == 64:
         found = [_joined(*found[:2]), _joined(*found[2:])]
-    place = elementwise("and", index, _number(words - 1, index))
+    place = build.and_(index, _number(words - 1, index))
     bits = found[0]
     for i, word in enumerate(found[1:], 1):
         bits = build.select(build.compare("EQ", place, _number(i, place)), word, bits)

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+from shlo_disc.shape_dialect.build import transpose
 from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir, rewrite
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
-from shlo_disc.transforms.views import transpose
 
 
 def sort_along_last_axis(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:

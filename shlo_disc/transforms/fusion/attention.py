@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from shlo_disc.shape_dialect.build import VIEWS
 from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of, kind_of
 from shlo_disc.shape_dialect.dialect.problems import MOST_ROW_AXES
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of
@@ -23,7 +24,7 @@ from shlo_disc.transforms.fusion.access import defining_op
 from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax
 from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
-from shlo_disc.transforms.views import VIEWS, root
+from shlo_disc.transforms.views import root
 
 ATTENTION: Pattern[Attention] = Pattern("attention", "two products and the row kernel between them are one kernel")
 

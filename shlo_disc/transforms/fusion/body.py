@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from shlo_disc.shape_dialect.build import broadcast, shape_tensor
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
@@ -26,7 +27,6 @@ from shlo_disc.transforms.fusion.access import (
     is_scalar_constant,
 )
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
-from shlo_disc.transforms.views import broadcast, shape_tensor
 
 Groups = tuple[int, ...]
 """Indices of collapsed axes of the iteration space."""

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from shlo_disc.errors import CompilerError
+from shlo_disc.shape_dialect.build import view
 from shlo_disc.shape_dialect.dialect.fusion import (
     KINDS,
     Convolution,
@@ -37,7 +38,7 @@ from shlo_disc.transforms.fusion.convolution_product import match_convolution
 from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.fusion.matrix_product import match_product
 from shlo_disc.transforms.fusion.shared_functions import SharedFunctions
-from shlo_disc.transforms.views import root, view
+from shlo_disc.transforms.views import root
 
 _UPDATES = frozenset({"stablehlo.scatter", "stablehlo.dynamic_update_slice"})
 """The ops that change some elements."""

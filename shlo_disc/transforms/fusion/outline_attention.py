@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
+from shlo_disc.shape_dialect.build import broadcast, view
 from shlo_disc.shape_dialect.dialect.fusion import fusion_of, row_kernel_of, set_fusion
 from shlo_disc.shape_dialect.dialect.problems import Causal
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
@@ -37,7 +38,7 @@ from shlo_disc.transforms.fusion.online_softmax import online_softmax
 from shlo_disc.transforms.fusion.rematerialize import generator_of, with_rematerialized
 from shlo_disc.transforms.fusion.shared_functions import SharedFunctions
 from shlo_disc.transforms.fusion.slices import RowSlice
-from shlo_disc.transforms.views import broadcast, root, view
+from shlo_disc.transforms.views import root
 
 ROUNDING: Pattern[Rounding] = Pattern("rounding", "an attention rounds its sums itself")
 ROW_SLICE_VIEW: Pattern[SlicedOperand] = Pattern("row-slice-view", "a piece of rows is read where the rows lie")

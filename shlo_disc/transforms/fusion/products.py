@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from shlo_disc.shape_dialect.build import view
 from shlo_disc.shape_dialect.dialect.fusion import (
     Convolution,
     Dot,
@@ -51,7 +52,7 @@ from shlo_disc.transforms.fusion.product_patterns import (
 )
 from shlo_disc.transforms.fusion.shared_functions import SharedFunctions, callee_of, redirect
 from shlo_disc.transforms.policy import policy
-from shlo_disc.transforms.views import readers_of, root, view
+from shlo_disc.transforms.views import readers_of, root
 
 
 def fuse_products(module: ir.Module, decisions: Decisions) -> None:

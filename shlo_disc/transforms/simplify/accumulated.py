@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shlo_disc.shape_dialect.build import broadcast, constant, transpose, view
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops.values import known_elements
@@ -19,10 +20,8 @@ from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
 from shlo_disc.transforms.control_flow.carried import drop_carried
 from shlo_disc.transforms.control_flow.counted_loops import Affine, Count, affine, count_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
-from shlo_disc.transforms.expand.build import constant
 from shlo_disc.transforms.simplify.data_movement import RESHAPES
 from shlo_disc.transforms.simplify.scanned import MOST_GROWTH, SLICES
-from shlo_disc.transforms.views import broadcast, transpose, view
 
 DOT = "stablehlo.dot_general"
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from shlo_disc.shape_dialect.build import shape_tensor, view
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import (
     Dims,
@@ -24,7 +25,6 @@ from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.regions import constant_of
-from shlo_disc.transforms.views import shape_tensor, view
 
 Pattern = Callable[[ir.OpView, rewrite.PatternRewriter], bool | None]
 

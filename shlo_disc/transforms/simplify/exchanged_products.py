@@ -8,15 +8,14 @@ right, where it is packed once; a recurrence of such products is one kernel.
 
 from __future__ import annotations
 
+from shlo_disc.shape_dialect.build import broadcast, create, window
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.ops import ELEMENTWISE, INDEX_MAPS, index_map_of
 from shlo_disc.shape_dialect.ops.index_maps import ONE, Coordinate
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.transforms.expand.build import create, window
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
-from shlo_disc.transforms.views import broadcast
 
 MOST_OPS = 64
 """Ops between a product and the transpose of what they make of it."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 
+from shlo_disc.shape_dialect.build import view
 from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir, rewrite
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
-from shlo_disc.transforms.views import view
 
 _FLOATS = frozenset({"bf16", "f16", "f32", "f64"})
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from shlo_disc.shape_dialect.build import broadcast, view
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
@@ -22,7 +23,6 @@ from shlo_disc.transforms.control_flow.counted_loops import count_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.simplify.data_movement import BROADCASTS, RESHAPES
 from shlo_disc.transforms.simplify.loop_product import LoopProduct
-from shlo_disc.transforms.views import broadcast, view
 
 MOST_GROWTH = 8
 """Limit for the size of the products of all iterations, as a multiple of what is scanned."""

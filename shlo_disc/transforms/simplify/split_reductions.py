@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
+from shlo_disc.shape_dialect.build import broadcast, constant, convert, elementwise, pad, view
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
@@ -19,10 +20,8 @@ from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.regions import nested_blocks
 from shlo_disc.transforms.decisions import Decisions, Pattern
-from shlo_disc.transforms.expand.build import constant, convert, elementwise, pad
 from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.simplify.reduce import neutral_of, starts_neutral
-from shlo_disc.transforms.views import broadcast, view
 
 REDUCE = "stablehlo.reduce"
 BROADCASTS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
