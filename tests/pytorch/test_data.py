@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import shlo_disc  # noqa: E402
+from shlo_disc.errors import ShapeError  # noqa: E402
 from shlo_disc.torch import backend  # noqa: E402
 from tests.pytorch.judge import close  # noqa: E402
 
@@ -100,3 +101,80 @@ def test_an_integer_becomes_a_size() -> None:
     for rows in (1, 3, 8):
         x = torch.randn(rows, 4)
         close(run(x), function(x), f"{rows} rows")
+
+
+PIECES: dict[str, Callable[..., Any]] = {
+    "a start": lambda x, s, n: x.narrow(0, s.item(), 2),
+    "a start of columns": lambda x, s, n: x.narrow(1, s.item(), 3),
+    "no elements": lambda x, s, n: x.narrow(0, s.item(), 0),
+    "a length": lambda x, s, n: x.narrow(0, 1, n.item()),
+    "a start and a length": lambda x, s, n: torch.narrow(x, 0, s.item(), n.item()),
+    "a start and a length of sizes": lambda x, s, n: x.narrow(0, s.item(), x.shape[0] // 2),
+    "a start that is computed": lambda x, s, n: x.narrow(0, (s * 2 - n).item(), 2),
+    "ends of a slice": lambda x, s, n: x[s.item() : s.item() + 2],
+}
+"""Pieces of a tensor [rows, 6] by two integers that are read from data."""
+
+
+class _Pieces(_Function):
+    def forward(self, x: Any, s: Any, n: Any) -> Any:  # type: ignore[override]
+        return self.function(x, s, n)
+
+
+def _of(dtype: Any, rows: int) -> Any:
+    numbers = torch.randn(rows, 6) * 3
+    return numbers > 0 if dtype == torch.bool else numbers.to(dtype)
+
+
+def _calls(dtype: Any, sizes: tuple[int, ...]) -> Any:
+    """Rows, starts at both sides of all bounds, and lengths."""
+    for rows in sizes:
+        for start in sorted(
+            {-rows - 3, -rows - 1, -rows, -rows + 1, -2, -1, 0, 1, 2, rows - 2, rows - 1, rows, rows + 1}
+        ):
+            for count in (-1, 0, 1, 2, rows, rows + 1):
+                yield _of(dtype, rows), torch.tensor(start), torch.tensor(count)
+
+
+def _compare_pieces(run: Callable[..., Any], function: Callable[..., Any], calls: Any) -> int:
+    """The number of calls that eager PyTorch admits; what it rejects is rejected, all others have its numbers."""
+    kept = 0
+    for values in calls:
+        what = f"{tuple(values[0].shape)} from {int(values[1])}, {int(values[2])}"
+        try:
+            wanted = function(*values)
+        except (RuntimeError, IndexError):
+            with pytest.raises(Exception, match=r"\w"):
+                run(*values)
+            continue
+        close(run(*values), wanted, what)
+        kept += 1
+    return kept
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
+@pytest.mark.parametrize("name", PIECES)
+def test_pieces_whose_start_or_length_is_data(name: str, dtype: Any) -> None:
+    torch.manual_seed(0)
+    example = _of(dtype, 7), torch.tensor(2), torch.tensor(2)
+    dynamic = {"x": {0: torch.export.Dim.DYNAMIC}, "s": None, "n": None}
+    run = shlo_disc.compile(torch.export.export(_Pieces(PIECES[name]), example, dynamic_shapes=dynamic))
+    sizes = (2, 7, 8, 9, 33) if "of sizes" in name else (0, 1, 2, 7, 8, 9, 33)
+    assert _compare_pieces(run, PIECES[name], _calls(dtype, sizes)) > 20
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_compiled_pieces_whose_start_or_length_is_data(name: str) -> None:
+    torch._dynamo.reset()
+    run = torch.compile(PIECES[name], backend=backend, dynamic=True, fullgraph=True)
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        assert _compare_pieces(run, PIECES[name], _calls(torch.float32, (7, 2, 8, 9, 33))) > 20
+
+
+def test_words_of_a_piece_that_is_out_of_range() -> None:
+    dynamic = {"x": {0: torch.export.Dim.DYNAMIC}, "s": None, "n": None}
+    example = _of(torch.float32, 7), torch.tensor(2), torch.tensor(2)
+    run = shlo_disc.compile(torch.export.export(_Pieces(PIECES["a start"]), example, dynamic_shapes=dynamic))
+    words = r"A size that the program reads from data does not fit. \S+:\d+ asks that .*Here s\d+ = 7, u\d+ = 6\."
+    with pytest.raises(ShapeError, match=words):
+        run(_of(torch.float32, 7), torch.tensor(6), torch.tensor(2))

@@ -14,7 +14,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr, ceildiv
 
 from .graph import Graph, axis_of, numbers_of
-from .index_ranges import check_in_range
+from .index_ranges import check_equal, check_in_range
 from .sizes import define
 from .table import translates
 
@@ -123,9 +123,12 @@ def sliced(t: Graph, x: ir.Value, axis: int = 0, start: Any = None, end: Any = N
     axis = axis_of(axis, len(t.dims))
     size, count = dims_of(x)[axis], t.dims[axis]
     first = start_of(start, size)
+    own = count_of(first, end, size, step_of(t, step))
     if not t.knows(count):
-        count = count_of(first, end, size, step_of(t, step))
+        count = own
         define({t.node.meta["val"].shape[axis].node.expr: count})
+    elif not t.bound.isdisjoint(own.symbols()):
+        check_equal(t, own, count, "the number of elements of a slice")
     return piece(t, x, axis, first, count, step_of(t, step))
 
 

@@ -51,6 +51,8 @@ def _read(e: Any) -> Expr:
         return _read(e.args[0]) ** int(e.args[1]) if int(e.args[1]) else Expr.const(1)
     if isinstance(e, ROUNDED):
         return _rounded(e)
+    if isinstance(e, sympy.Piecewise):
+        return _piecewise(*((pair.expr, pair.cond) for pair in e.args))
     for kind, build in _KINDS:
         if isinstance(e, kind):
             return build(*map(_read, e.args))
@@ -192,6 +194,44 @@ def _is_natural(e: Any) -> bool:
 def _modular_indexing(base: Expr, divisor: Expr, modulus: Expr) -> Expr:
     return base // divisor % modulus
 
+
+def _piecewise(*pairs: Any) -> Expr:
+    """The value of the first of several conditions that holds; conditions are numbers here, 1 or 0."""
+    found = Expr.const(0)
+    for value, condition in reversed(pairs):
+        holds = _truth(condition)
+        found = _read(value) * holds + found * (1 - holds)
+    return found
+
+
+def _truth(condition: Any) -> Expr:
+    """A relation of integers as 1 where it holds, and as 0 elsewhere."""
+    if condition in (sympy.true, sympy.false):
+        return Expr.const(int(bool(condition)))
+    if isinstance(condition, sympy.Not):
+        return 1 - _truth(condition.args[0])
+    if isinstance(condition, sympy.And):
+        return reduce(lambda a, b: a * b, map(_truth, condition.args))
+    if isinstance(condition, sympy.Or):
+        return 1 - reduce(lambda a, b: a * b, (1 - _truth(part) for part in condition.args))
+    for kind, build in _RELATIONS:
+        if isinstance(condition, kind):
+            return build(*map(_read, condition.args))
+    raise NoSize(f"{condition} is no relation of sizes")
+
+
+def _is_positive(e: Expr) -> Expr:
+    return Expr.maximum(0, Expr.minimum(1, e))
+
+
+_RELATIONS: tuple[tuple[Any, Callable[[Expr, Expr], Expr]], ...] = (
+    (sympy.Gt, lambda a, b: _is_positive(a - b)),
+    (sympy.Ge, lambda a, b: _is_positive(a - b + 1)),
+    (sympy.Lt, lambda a, b: _is_positive(b - a)),
+    (sympy.Le, lambda a, b: _is_positive(b - a + 1)),
+    (sympy.Eq, lambda a, b: _is_positive(a - b + 1) * _is_positive(b - a + 1)),
+    (sympy.Ne, lambda a, b: 1 - _is_positive(a - b + 1) * _is_positive(b - a + 1)),
+)
 
 _KINDS: tuple[tuple[Any, Callable[..., Expr]], ...] = (
     (sympy.Add, lambda *parts: reduce(lambda a, b: a + b, parts)),
