@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops.gathers import window_axes
 from shlo_disc.shape_dialect.ops.size_relations import Size, rank, reshape_groups, splat_text
@@ -63,7 +64,7 @@ class SizeValues:
         one = ir.RankedTensorType.get([1], self._i32)
         if isinstance(source, int):
             value = ir.DenseElementsAttr.get_splat(one, ir.IntegerAttr.get(self._i32, source))
-            return ir.Operation.create("stablehlo.constant", [one], attributes={"value": value}).result
+            return build.dense(value)
         scalars = [self._scalar(factor) for factor in ([source] if isinstance(source, Size) else source)]
         total = scalars[0]
         for scalar in scalars[1:]:
@@ -74,7 +75,7 @@ class SizeValues:
         kind = ir.RankedTensorType.get([], self._i32)
         if isinstance(source, int):
             value = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(self._i32, source))
-            return ir.Operation.create("stablehlo.constant", [kind], attributes={"value": value}).result
+            return build.dense(value)
         axis = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), source.axis)
         return ir.Operation.create("stablehlo.get_dimension_size", [kind], [source.value], {"dimension": axis}).result
 

@@ -8,6 +8,7 @@ in others.
 
 from __future__ import annotations
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.collectives import COLLECTIVES, counts_of, module_of, stated_groups
 from shlo_disc.shape_dialect.utils.regions import all_blocks
@@ -57,7 +58,7 @@ def _values(op: ir.OpView) -> list[ir.Value] | None:
     if name in ("stablehlo.partition_id", "stablehlo.replica_id"):
         type_ = op.results[0].type
         zero = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(ir.RankedTensorType(type_).element_type, 0))
-        return [ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": zero}).results[0]]
+        return [build.dense(zero)]
     if not _has_group(op):
         return None
     return [_cast(v, r.type) for v, r in zip(op.operands, op.results, strict=False)]  # a root may follow the operands

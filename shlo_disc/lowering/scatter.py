@@ -20,6 +20,7 @@ from shlo_disc.shape_dialect.dialect.fusion import Scatter, kind_of, updates_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import arith, func, ir, scf, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.fusion.access import defining_op, resolve
 
 
@@ -95,7 +96,7 @@ def _starts_from_zeros(fusion: func.FuncOp) -> bool:
 
 def _is_zero(value: ir.Value) -> bool:
     producer = defining_op(resolve(value, None).value)
-    if producer is None or producer.name != "stablehlo.constant":
+    if producer is None or not is_constant(producer):
         return False
     return not any(array_of(producer).tobytes())
 

@@ -243,7 +243,12 @@ def constant(number: int | float | complex, element: ir.Type, dims: Dims = ()) -
         value = ir.DenseElementsAttr.get_splat(scalar, ir.FloatAttr.get(element, float(number)))
     else:
         value = ir.DenseElementsAttr.get_splat(scalar, ir.IntegerAttr.get(element, int(number)))
-    return broadcast_scalar(create("constant", [], scalar, {"value": value}), dims)
+    return broadcast_scalar(dense(value), dims)
+
+
+def dense(elements: ir.DenseElementsAttr) -> ir.Value:
+    """A constant of these elements."""
+    return create("constant", [], elements.type, {"value": elements})
 
 
 def size(value: Expr, element: ir.Type, dims: Dims = ()) -> ir.Value:

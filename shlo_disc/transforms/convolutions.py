@@ -11,6 +11,7 @@ from __future__ import annotations
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.convolution import convolution_of, static_padding
+from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.policy import policy
 
 ELEMENTS = ("f32", "f64")
@@ -66,7 +67,7 @@ def is_fixed(weights: ir.Value) -> bool:
     owner = weights.owner
     if isinstance(owner, ir.Block):
         return owner.owner.operation.name == "func.func"
-    return owner.operation.name == "stablehlo.constant"
+    return is_constant(owner)
 
 
 def may_transform(op: ir.OpView) -> bool:

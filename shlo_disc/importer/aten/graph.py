@@ -132,7 +132,7 @@ class Graph:
         element = self.element(dtype)
         type_ = ir.RankedTensorType.get([], element)
         value = _dense(type_, number)
-        scalar = ir.Operation.create("stablehlo.constant", [type_], [], {"value": value}).results[0]
+        scalar = build.dense(value)
         return self.broadcast(scalar, dims, ())
 
     def size(self, size: Expr, dtype: torch.dtype = torch.int64) -> ir.Value:

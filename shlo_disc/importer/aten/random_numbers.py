@@ -56,7 +56,7 @@ def _place(t: Graph, number: int) -> ir.Value:
     type_ = ir.RankedTensorType.get([2], t.element(torch.uint64))
     element = t.element(torch.uint64)
     value = ir.DenseElementsAttr.get([ir.IntegerAttr.get(element, n) for n in (0, number << 40)], type_)
-    return ir.Operation.create("stablehlo.constant", [type_], [], {"value": value}).results[0]
+    return build.dense(value)
 
 
 def uniform(t: Graph, kind: torch.dtype) -> ir.Value:

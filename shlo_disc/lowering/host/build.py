@@ -49,7 +49,7 @@ from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, is_constant, nested_blocks, terminator_of
 from shlo_disc.transforms.segments import segment_of
 from shlo_disc.transforms.views import root
 
@@ -139,7 +139,7 @@ def _places(block: ir.Block, kept: Sequence[int], first_result: int) -> dict[ir.
     }
     found = 0
     for op in (op for inner in all_blocks(block) for op in inner.operations):
-        if op.operation.name == "stablehlo.constant":
+        if is_constant(op):
             places[op.results[0]] = Allocation("constant", found)
             found += 1
         elif op.operation.name in CONTROL | {"func.call"}:

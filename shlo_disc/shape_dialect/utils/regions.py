@@ -46,12 +46,15 @@ def captured(body: ir.Block) -> Iterator[tuple[ir.Operation, int, ir.Value]]:
                 yield op.operation, position, value
 
 
+def is_constant(op: ir.Operation | ir.OpView) -> bool:
+    """Tells whether an op is a `stablehlo.constant`."""
+    return bool(op.operation.name == "stablehlo.constant")
+
+
 def constant_of(value: ir.Value) -> ir.Operation | None:
     """The `stablehlo.constant` that defines `value`; None for any other value."""
     owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "stablehlo.constant":
-        return None
-    return owner.operation
+    return owner.operation if not isinstance(owner, ir.Block) and is_constant(owner) else None
 
 
 def called_function(op: ir.OpView) -> ir.OpView:

@@ -13,6 +13,7 @@ import numpy as np
 from shlo_disc.importer.parse import parse_program
 from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.mlir import ir, passmanager
+from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.tools.check.comparison import Comparison, comparison
 from shlo_disc.tools.check.text import as_custom_calls
 
@@ -113,7 +114,7 @@ def _isolate(module: ir.Module, name: str) -> ir.OpView:
 
 
 def _constants(block: ir.Block) -> list[ir.OpView]:
-    return [op for op in block.operations if op.operation.name == "stablehlo.constant"]
+    return [op for op in block.operations if is_constant(op)]
 
 
 def _take_checks(block: ir.Block, program: Program) -> list[ir.Value]:
@@ -122,7 +123,7 @@ def _take_checks(block: ir.Block, program: Program) -> list[ir.Value]:
 
     def place(value: ir.Value) -> int | np.ndarray:
         owner = value.owner
-        if not isinstance(owner, ir.Block) and owner.name == "stablehlo.constant":
+        if not isinstance(owner, ir.Block) and is_constant(owner):
             return array_of(owner.opview)
         if value not in results:
             results.append(value)

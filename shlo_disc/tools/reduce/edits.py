@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.utils.regions import terminator_of
+from shlo_disc.shape_dialect.utils.regions import is_constant, terminator_of
 
 from .rewriting import (
     ERASED,
@@ -122,7 +122,7 @@ def _drop_attributes(module: ir.Operation, chosen: Sequence[tuple[ir.Operation, 
 
 
 def _live_ops(module: ir.Operation) -> list[ir.Operation]:
-    return [op for op in ops_in(module) if op.name != "stablehlo.constant" and any(map(is_used, op.results))]
+    return [op for op in ops_in(module) if not is_constant(op) and any(map(is_used, op.results))]
 
 
 def _bypass(module: ir.Operation, chosen: Sequence[ir.Operation]) -> None:
@@ -200,7 +200,7 @@ def _erase(module: ir.Operation, chosen: Sequence[ir.Operation]) -> None:
 
 
 def _long_constants(module: ir.Operation) -> list[ir.Operation]:
-    constants = [op for op in ops_in(module) if op.name == "stablehlo.constant"]
+    constants = [op for op in ops_in(module) if is_constant(op)]
     return [op for op in constants if not ir.DenseElementsAttr(op.attributes["value"]).is_splat]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from shlo_disc.errors import CompilerError
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.build import broadcast_scalar
 from shlo_disc.shape_dialect.dialect.types import dims_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
@@ -208,9 +209,7 @@ def _inner_return(d: Decomposition, op: ir.OpView) -> None:
 
 def _constant(d: Decomposition, op: ir.OpView) -> None:
     real = real_type(op.results[0].type)
-    parts = [
-        ir.Operation.create("stablehlo.constant", [real], [], {"value": part}).results[0] for part in parts_of(op, real)
-    ]
+    parts = [build.dense(part) for part in parts_of(op, real)]
     d.replace(op, _complex(*parts))
 
 

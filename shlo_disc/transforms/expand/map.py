@@ -6,6 +6,7 @@ from __future__ import annotations
 from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite
+from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.simplify.data_movement import Pattern
 
 
@@ -25,7 +26,7 @@ def map_body(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
     with rewriter.ip, op.location:
         for scalar in inner:
             clone = scalar.operation.clone()
-            if scalar.operation.name == "stablehlo.constant":
+            if is_constant(scalar):
                 values[scalar.results[0]] = build.broadcast_scalar(clone.results[0], dims)
                 continue
             with ir.InsertionPoint(clone):

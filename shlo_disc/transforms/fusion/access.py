@@ -10,6 +10,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE, index_map_of
 from shlo_disc.shape_dialect.ops.index_maps import followed
 from shlo_disc.shape_dialect.utils.convolution import convolution_of, is_depthwise
+from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.policy import policy
 
 Axis = int | None
@@ -41,7 +42,7 @@ def defining_op(value: ir.Value) -> ir.Operation | None:
 
 def is_scalar_constant(op: ir.Operation) -> bool:
     """A constant that a kernel holds in a register: rank 0, or one value repeated."""
-    if op.name != "stablehlo.constant":
+    if not is_constant(op):
         return False
     return ir.DenseElementsAttr(op.attributes["value"]).is_splat
 

@@ -19,6 +19,7 @@ from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element
 from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import defining_op
 from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax
@@ -196,7 +197,7 @@ def _is_weight(value: ir.Value, batch: list[int | None]) -> bool:
     """A matrix of static size that the program is given, the same for all rows: its product finds it packed."""
     source = root(value)
     owner = defining_op(source)
-    given = owner is None or owner.name == "stablehlo.constant"
+    given = owner is None or is_constant(owner)
     return given and all(axis is None for axis in batch) and all(d.constant is not None for d in dims_of(value))
 
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.build import broadcast, shape_tensor
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.regions import all_blocks, nested_blocks
+from shlo_disc.shape_dialect.utils.regions import all_blocks, is_constant, nested_blocks
 from shlo_disc.transforms.fusion.access import (
     BROADCASTS,
     IOTAS,
@@ -217,7 +218,7 @@ class CollapsedBody:
         return self.graph.is_free(op) and op.name not in BROADCASTS and op.name not in RESHAPES
 
     def _generate(self, op: ir.Operation, groups: Groups) -> tuple[ir.Value, Groups]:
-        if op.name == "stablehlo.constant":
+        if is_constant(op):
             return scalar_constant(op), ()
         if op.name == "disc.shape":
             return op.clone().results[0], ()
@@ -262,7 +263,7 @@ def scalar_constant(op: ir.Operation) -> ir.Value:
     attribute = ir.DenseElementsAttr(op.attributes["value"])
     scalar = ir.RankedTensorType.get([], element_type_of(op.results[0]))
     value = ir.DenseElementsAttr.get_splat(scalar, attribute.get_splat_value())
-    return ir.Operation.create("stablehlo.constant", results=[scalar], attributes={"value": value}).results[0]
+    return build.dense(value)
 
 
 def _zero(element: ir.Type) -> ir.Value:

@@ -23,6 +23,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, e
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.access import BROADCASTS, IOTAS, is_scalar_constant
 
@@ -235,7 +236,7 @@ class _Proof:
         if op.name in IOTAS:
             axis = ir.IntegerAttr(op.attributes["iota_dimension"]).value
             return MaskedValue(affine=(tuple(int(i == axis) for i in range(len(dims_of(result)))), Expr.const(0)))
-        if op.name == "stablehlo.constant":
+        if is_constant(op):
             return self._constant(op, result)
         operands = [self.known[v] for v in op.operands]
         axes = {v.axes for v in operands} - {None}

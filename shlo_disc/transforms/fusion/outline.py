@@ -28,7 +28,7 @@ from shlo_disc.shape_dialect.dialect.ops import BindOp
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.op_sets import BARRIER, CONTROL
-from shlo_disc.shape_dialect.utils.regions import is_condition, nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import is_condition, is_constant, nested_blocks, terminator_of
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion import cumulative, recurrence
 from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, RESHAPES, defining_op, is_free
@@ -86,7 +86,7 @@ class Outliner:
                 self._emit(cluster)
             self._return(terminator)
         for position, op in reversed(list(enumerate(self.old[:-1]))):
-            is_buffer = op.operation.name == "stablehlo.constant" and op.results[0] in self.materialized
+            is_buffer = is_constant(op) and op.results[0] in self.materialized
             if not is_buffer and position not in kept:
                 op.operation.erase()
         self._erase_unread_views()
@@ -151,7 +151,7 @@ class Outliner:
             self._emit(self.graph.of_op[op])
         elif op.name in RESHAPES:
             self.materialized[value] = view(self.materialize(op.operands[0]), dims_of(value))
-        elif op.name == "stablehlo.constant" and not is_free(op):
+        elif is_constant(op) and not is_free(op):
             op.move_before(next(iter(self._outermost().block.operations)).operation)
             self.materialized[value] = value
         else:

@@ -14,7 +14,7 @@ from functools import cached_property
 from shlo_disc.shape_dialect.dialect.fusion import is_fusion, kind_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, is_constant
 from shlo_disc.shape_dialect.utils.structure import SizeNames, Structure
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.fusion.access import BROADCASTS
@@ -121,7 +121,7 @@ def _constants(function: func.FuncOp) -> list[ir.Operation]:
     if kind_of(function) not in _KINDS:
         return []
     ops = [op.operation for op in function.entry_block.operations]
-    return [op for op in ops if op.name == "stablehlo.constant" and _is_number(op)]
+    return [op for op in ops if is_constant(op) and _is_number(op)]
 
 
 def _is_number(constant: ir.Operation) -> bool:

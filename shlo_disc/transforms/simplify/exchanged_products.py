@@ -15,6 +15,7 @@ from shlo_disc.shape_dialect.ops import ELEMENTWISE, INDEX_MAPS, index_map_of
 from shlo_disc.shape_dialect.ops.index_maps import ONE, Coordinate
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 
 MOST_OPS = 64
@@ -96,7 +97,7 @@ def _built(value: ir.Value, op: ir.Operation, operands: dict[ir.Value, ir.Value]
     if op.name in _BROADCASTS:
         targets = integers(op.attributes["broadcast_dimensions"])
         return broadcast(op.operands[0], dims, [1 - axis for axis in targets])
-    if op.name == "stablehlo.constant":
+    if is_constant(op):
         splat = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
         return create("constant", [], type_, {"value": ir.DenseElementsAttr.get_splat(type_, splat)})
     if op.name == "stablehlo.dot_general":
@@ -126,7 +127,7 @@ def _is_from_outside(value: ir.Value, block: ir.Block) -> bool:
     op = _op_of(value)
     if op is None:
         return value.owner != block or block.owner.operation.name == "func.func"
-    if op.name == "stablehlo.constant" or op.block != block:
+    if is_constant(op) or op.block != block:
         return True
     return op.name in INDEX_MAPS and all(_is_from_outside(v, block) for v in op.operands)
 
@@ -143,7 +144,7 @@ def _op_of(value: ir.Value) -> ir.Operation | None:
 
 
 def _is_splat_constant(op: ir.Operation) -> bool:
-    return op.name == "stablehlo.constant" and ir.DenseElementsAttr(op.attributes["value"]).is_splat
+    return is_constant(op) and ir.DenseElementsAttr(op.attributes["value"]).is_splat
 
 
 PATTERNS: list[tuple[str, Pattern]] = [("stablehlo.transpose", exchanged_operands)]

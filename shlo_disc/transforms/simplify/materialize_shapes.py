@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr
 from shlo_disc.shape_dialect.mlir import ir
@@ -78,11 +79,11 @@ def _constant(tensor: ir.RankedTensorType, elements: Elements) -> ir.Value:
     numbers = np.array(wrapped, np.bool_) if width == 1 else np.array(wrapped, f"u{width // 8}").view(f"i{width // 8}")
     array = numbers.reshape(tensor.shape)
     attribute = ir.DenseElementsAttr.get(np.ascontiguousarray(array).data, type=tensor)
-    return ir.Operation.create("stablehlo.constant", results=[tensor], attributes={"value": attribute}).results[0]
+    return build.dense(attribute)
 
 
 def _narrow_constant(tensor: ir.RankedTensorType, numbers: Sequence[int]) -> ir.Value:
     """NumPy's buffers have no integers of less than a byte."""
     attributes = [ir.IntegerAttr.get(tensor.element_type, n) for n in numbers]
     value = ir.DenseElementsAttr.get(attributes, tensor)
-    return ir.Operation.create("stablehlo.constant", results=[tensor], attributes={"value": value}).results[0]
+    return build.dense(value)

@@ -10,6 +10,7 @@ from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir, rewrite
 from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 
 _FLOATS = frozenset({"bf16", "f16", "f32", "f64"})
@@ -35,7 +36,7 @@ def starts_neutral(op: ir.OpView) -> bool:
         return False
     if rest[0].operands[0] != combining.results[0]:
         return False
-    if isinstance(start, ir.Block) or start.operation.name != "stablehlo.constant":
+    if isinstance(start, ir.Block) or not is_constant(start):
         return False
     neutral = neutral_of(combining.operation.name, ir.RankedTensorType(op.operands[1].type).element_type)
     return neutral is not None and array_of(start.operation).ravel()[0] == neutral

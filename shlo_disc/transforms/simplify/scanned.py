@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.build import broadcast, view
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr, dims_of, element_type_of, product, tensor_type
@@ -242,4 +243,4 @@ def _integers(type_: ir.Type, number: int) -> ir.Value:
     """A constant of equal integers."""
     tensor = ir.RankedTensorType(type_)
     value = ir.DenseElementsAttr.get_splat(tensor, ir.IntegerAttr.get(tensor.element_type, number))
-    return ir.Operation.create("stablehlo.constant", results=[tensor], attributes={"value": value}).results[0]
+    return build.dense(value)
