@@ -75,8 +75,13 @@ def _of_sizes(message: str) -> str:
         return message
     if "is above its range" in finding or "is below its range" in finding:
         finding = f"{finding}, as max= and min= of its Dim say"
-    finding = _ASKED.sub(lambda found: f"{found[2]} asks that {found[1]}", finding)
+    finding = _ASKED.sub(lambda found: f"{_asker(found[2])} asks that {found[1]}", finding)
     return f"{finding}. The program was exported for {rest}: other sizes take an export with other dynamic_shapes="
+
+
+def _asker(place: str) -> str:
+    """The line that asks for a relation, or PyTorch for one that is none of the user's."""
+    return "PyTorch" if place == "unknown" or place.startswith("torch/fx/") else place
 
 
 __all__ = ["explainer_of_torch", "in_words_of_torch", "names_of_torch", "of_array"]

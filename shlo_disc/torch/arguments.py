@@ -52,7 +52,7 @@ class Structure:
             if flat[place] != argument.value:
                 raise ArgumentTypeError(
                     f"the argument {self.paths[argument.name]} is {flat[place]!r}; the program was exported for "
-                    f"{argument.value!r}: export it for each value"
+                    f"{argument.value!r}: export it for each value{_other_than_fixed(argument.value)}"
                 )
         return {name: flat[place] for place, name in self._read}
 
@@ -123,3 +123,12 @@ def _paths(program: ExportedProgram, spec: _pytree.TreeSpec, inputs: Sequence[st
 
 def _are_tensors(values: tuple[Any, ...]) -> bool:
     return all(isinstance(v, torch.Tensor) for v in values)
+
+
+def _other_than_fixed(value: Any) -> str:
+    """Advice on how a number that PyTorch has fixed at export is left open; "" for what it always fixes."""
+    if isinstance(value, bool):
+        return ""
+    if isinstance(value, int):
+        return ", or once for all, with Dim.DYNAMIC for it in dynamic_shapes="
+    return ", or take a tensor of one element instead" if isinstance(value, float) else ""

@@ -69,6 +69,13 @@ class Times(torch.nn.Module):
         return x * n
 
 
+class Widened(torch.nn.Module):
+    """The largest elements."""
+
+    def forward(self, x: Any, n: Any) -> Any:
+        return torch.cat([x, x, x, x]).topk(n).values
+
+
 def ones(*shape: int) -> Any:
     return torch.ones(*shape)
 
@@ -113,7 +120,16 @@ CASES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], type[DiscError], str]
         lambda: program(OfList(), [ones(3), ones(2)]), ([ones(3)],), ArgumentTypeError,
         r"parts is \[\*\], and the program was exported for \[\*, \*\], where \* is a tensor or a number",
     ),
-    "a number": (lambda: program(Times(), ones(3), 2), (ones(3), 3), ArgumentTypeError, "n is 3.*exported for 2"),
+    "a number": (
+        lambda: program(Times(), ones(3), 2), (ones(3), 3), ArgumentTypeError, r"n is 3.*exported for 2.*Dim\.DYNAMIC",
+    ),
+    "a float": (
+        lambda: program(Times(), ones(3), 2.0), (ones(3), 3.0), ArgumentTypeError, "n is 3.0.*a tensor of one element",
+    ),
+    "an integer that PyTorch guards on": (
+        lambda: program(Widened(), ones(3), 4, x={0: Dim.AUTO}, n=Dim.DYNAMIC), (ones(3), 1), ShapeError,
+        r"PyTorch asks that s\d+ (!= 1|>= 2)\. Here s\d+ = 1",
+    ),
 }  # fmt: skip
 
 
