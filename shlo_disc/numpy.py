@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""NumPy functions whose results have data-dependent sizes: `nonzero`, `unique`, boolean indexing.
+"""NumPy functions whose results have data-dependent sizes: `nonzero`, `unique`, boolean indexing; and functions that
+`jax.numpy` does not trace for symbolic sizes: `searchsorted`, `interp`.
 
 You can call them with arrays; each function is compiled once for each dtype and rank. You can also call them in
 functions that `shlo_disc.jit` or `shlo_disc.compile` traces; the result then has a symbolic size, and you can pass it
-to any function of `jax.numpy`. Gradients flow through the selected elements. Under plain `jax.jit` or `jax.vmap` they
-raise ProgramError.
+to any function of `jax.numpy`. Gradients flow through the selected elements. Under plain `jax.jit` or `jax.vmap` those
+of data-dependent sizes raise ProgramError.
 """
 
 from __future__ import annotations
@@ -167,6 +168,72 @@ def unique(a: Any, *, return_index: bool = False, return_inverse: bool = False, 
     return results[0] if len(results) == 1 else tuple(results)
 
 
+def _sorted_shapes(options: dict[str, Any], *ranks: int) -> tuple[Sequence[str], ...]:
+    return (["n"], [f"d{axis}" for axis in range(ranks[1])])
+
+
+@_also_on_arrays(_sorted_shapes)
+def searchsorted(a: Any, v: Any, *, side: str = "left") -> Any:
+    """The positions in the sorted vector `a` at which each element of `v` can be put, as in `numpy.searchsorted`.
+
+    NaNs count as the largest numbers. By binary search. Raises ShapeError where `a` is no vector, and ValueError for
+    another `side` than "left" or "right".
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"side is 'left' or 'right', not {side!r}")
+    if a.ndim != 1:
+        raise ShapeError(f"searchsorted takes a sorted vector, not an array of rank {a.ndim}")
+    return _positions(a, v, side)
+
+
+def _positions(a: Any, v: Any, side: str) -> Any:
+    a, v = (jax.lax.stop_gradient(x).astype(jnp.promote_types(a.dtype, v.dtype)) for x in (a, v))
+    index = jax.dtypes.canonicalize_dtype(int)
+    count = jnp.asarray(a.shape[0], index)
+
+    def halved(_: Any, bounds: Any) -> Any:
+        low, high = bounds
+        middle = (low + high) // 2
+        here = _take(a, middle)
+        is_before = _is_less(here, v) if side == "left" else ~_is_less(v, here)
+        return jnp.where(is_before & (low < high), middle + 1, low), jnp.where(is_before, high, middle)
+
+    bits = 8 * index.itemsize - jax.lax.clz(count)
+    return jax.lax.fori_loop(0, bits, halved, (jnp.zeros(v.shape, index), jnp.broadcast_to(count, v.shape)))[0]
+
+
+def _is_less(x: Any, y: Any) -> Any:
+    """The order of sorted arrays: NaNs come last."""
+    return (x < y) | (jnp.isnan(y) & ~jnp.isnan(x)) if jnp.issubdtype(x.dtype, jnp.floating) else x < y
+
+
+def _interp_shapes(options: dict[str, Any], *ranks: int) -> tuple[Sequence[str], ...]:
+    return ([f"d{axis}" for axis in range(ranks[0])], ["n"], ["n"])
+
+
+@_also_on_arrays(_interp_shapes)
+def interp(x: Any, xp: Any, fp: Any, *, left: float | None = None, right: float | None = None) -> Any:
+    """The piecewise linear function through the points (`xp`, `fp`) at `x`, as in `numpy.interp`.
+
+    xp: increasing. left, right: the values outside of the points; by default those of the first and last one. Raises
+    ShapeError where `xp` and `fp` are no vectors of one length.
+    """
+    if xp.ndim != 1 or xp.shape != fp.shape:
+        raise ShapeError(
+            f"interp takes points as two vectors of one length, not of the shapes {xp.shape} and {fp.shape}"
+        )
+    kind = jnp.promote_types(jnp.result_type(x, xp, fp), jnp.float32)
+    x, xp, fp = x.astype(kind), xp.astype(kind), fp.astype(kind)
+    last = jnp.asarray(xp.shape[0]) - 1
+    behind = jnp.minimum(jnp.maximum(_positions(xp, x, "right"), 1), last)
+    before = jnp.maximum(behind - 1, 0)
+    x0, x1, y0, y1 = xp[before], xp[behind], fp[before], fp[behind]
+    width = jnp.where(x1 == x0, 1, x1 - x0)
+    inside = jnp.where(x1 == x0, y0, y0 + (x - x0) / width * (y1 - y0))
+    inside = jnp.where(x < xp[0], fp[0] if left is None else left, inside)
+    return jnp.where(x > xp[last], fp[last] if right is None else right, inside)
+
+
 def _take(a: Any, positions: Any, axis: int = 0) -> Any:
     """The slices of `a` at positions inside of it, of which an array without elements has none."""
     if a.shape[axis] == 0:
@@ -190,4 +257,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-__all__ = ["argwhere", "boolean_index", "compress", "extract", "flatnonzero", "nonzero", "unique", "where"]
+__all__ = [
+    "argwhere", "boolean_index", "compress", "extract", "flatnonzero", "interp", "nonzero", "searchsorted", "unique",
+    "where",
+]  # fmt: skip

@@ -70,7 +70,8 @@ _ADVICE = {
 _NO_NUMBER = (
     "a size that has a name is not an int while the function is traced: compute with jax.numpy in place of NumPy and "
     "math, as in jax.numpy.sqrt(size), make it an array by jax.numpy.asarray(size), loop by jax.lax.fori_loop(0, size, "
-    "...), or give the size as a number in args=. With the plugin (docs/plugin.md), jax.jit runs such functions too"
+    "...), or give the size as a number in args=. shlo_disc.numpy has searchsorted and interp. With the plugin "
+    "(docs/plugin.md), jax.jit runs such functions too"
 )
 _UNEVEN = re.compile(r"array split does not result in an equal division: rest is mod\((\w+), (\d+)\)")
 

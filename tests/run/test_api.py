@@ -490,7 +490,7 @@ class Weights:
 def test_pytrees_of_own_classes_are_given_when_loading(tmp_path: Path) -> None:
     path = tmp_path / "program.disc"
     shlo_disc.compile(lambda p: Weights(p.w + 1), args=(Weights(("b", "float32")),)).save(path)
-    with pytest.raises(shlo_disc.ArtifactError, match="in_tree= and out_tree="):
+    with pytest.raises(shlo_disc.ArtifactError, match="load it with in_tree="):
         shlo_disc.load(path, trust=True)
     trees = jax.tree.structure(((Weights(0),), {})), jax.tree.structure(Weights(0))
     loaded = shlo_disc.load(path, trust=True, in_tree=trees[0], out_tree=trees[1])

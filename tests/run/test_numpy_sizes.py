@@ -273,3 +273,57 @@ def test_a_size_inside_of_a_loop_is_refused() -> None:
 
     with pytest.raises(UnsupportedError, match=r"nonzero.*cannot be read inside of a loop or branch"):
         shlo_disc.compile(function, args=(("b", "float32"),))
+
+
+# ---- functions that jax.numpy does not trace ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
+def test_searchsorted(dtype: str, side: str) -> None:
+    for size in SIZES:
+        a = np.sort(some((size,), dtype, share=0.9))
+        if np.issubdtype(a.dtype, np.floating) and size > 2:
+            a[-2:] = np.nan
+        for shape in ((1,), (9,), (3, 5)):
+            v = some(shape, dtype, share=0.8) * 2
+            assert_equal(sizes.searchsorted(a, v, side=side), np.searchsorted(a, v, side=side))
+    assert_equal(sizes.searchsorted(a, np.array([np.nan, 9]), side=side), np.searchsorted(a, [np.nan, 9], side=side))
+
+
+def test_interp() -> None:
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 3, 16, 17, 97):
+        xp, fp = np.sort(rng.standard_normal(size)), rng.standard_normal(size)
+        x = np.concatenate([rng.standard_normal(40) * 2, xp, [xp[0] - 1, xp[-1] + 1]])
+        np.testing.assert_allclose(sizes.interp(x, xp, fp), np.interp(x, xp, fp), rtol=1e-12, atol=1e-12)
+        got = sizes.interp(x.reshape(1, -1), xp, fp, left=-7.0, right=8.0)
+        np.testing.assert_allclose(got, np.interp(x.reshape(1, -1), xp, fp, -7.0, 8.0), rtol=1e-12, atol=1e-12)
+
+
+def test_functions_of_sorted_vectors_in_a_program() -> None:
+    @shlo_disc.jit(dynamic=("n", "m", "m"))
+    def f(x: Any, xp: Any, fp: Any) -> Any:
+        return jnp.sum(sizes.interp(x, xp, fp) ** 2) + jnp.sum(sizes.searchsorted(xp, x))
+
+    rng = np.random.default_rng(0)
+    for n, m in ((1, 1), (3, 2), (17, 9), (5, 64)):
+        x, xp, fp = (a.astype(np.float32) for a in (rng.random(n), np.sort(rng.random(m)), rng.random(m)))
+
+        def g(x: Any, xp: Any, fp: Any) -> Any:
+            return jnp.sum(jnp.interp(x, xp, fp) ** 2) + jnp.sum(jnp.searchsorted(xp, x))
+
+        np.testing.assert_allclose(f(x, xp, fp), g(x, xp, fp), rtol=1e-5)
+        if m > 1:
+            ours, theirs = jax.grad(f, (0, 2))(x, xp, fp), jax.grad(g, (0, 2))(x, xp, fp)
+            jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), ours, theirs)
+    assert f.compile_count == 1
+
+
+def test_functions_of_sorted_vectors_check_their_arguments() -> None:
+    with pytest.raises(ValueError, match="side is 'left' or 'right', not 'top'"):
+        sizes.searchsorted(np.ones(3), np.ones(2), side="top")
+    with pytest.raises(ShapeError, match="Rank mismatch|not an array of rank 2"):
+        sizes.searchsorted(np.ones((3, 1)), np.ones(2))
+    with pytest.raises(ShapeError, match="Rank mismatch|two vectors of one length"):
+        sizes.interp(np.ones(3), np.ones((3, 1)), np.ones((3, 1)))
