@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -30,9 +31,12 @@ _KEYWORDS = frozenset((
     "program", "asm", "bool", "catch", "class", "delete", "explicit", "export", "false", "friend", "mutable",
     "namespace", "new", "operator", "private", "protected", "public", "template", "this", "throw", "true", "try",
     "typename", "using", "virtual", "wchar_t", "int64_t", "int32_t", "int16_t", "int8_t", "uint64_t", "uint32_t",
-    "uint16_t", "uint8_t", "size_t", "errno", "linux", "unix",
+    "uint16_t", "uint8_t", "size_t", "errno", "linux", "unix", "nullptr", "offsetof", "static_assert", "typeof",
 ))  # fmt: skip
 """Keywords of C and C++, and names in the header."""
+
+_RESERVED = re.compile(r"_.*|[A-Z][A-Z0-9_]*|k?DL\w*|disc_\w*|\w+_t|i386")
+"""Names that may be macros or types of what the header includes, beside their lower-case forms."""
 
 
 def export_library(artifact: Artifact, path: str | os.PathLike[str], name: str | None = None) -> None:
@@ -44,6 +48,8 @@ def export_library(artifact: Artifact, path: str | os.PathLike[str], name: str |
     `disc_call` run; FileNotFoundError without a compiler, OSError with its message where it fails.
     """
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
     if name is None:
         name = re.sub(r"\W", "_", target.name.split(".")[0].removeprefix("lib"))
     _check(artifact.header, name)
@@ -116,7 +122,9 @@ def _names(texts: Sequence[str], taken: set[str]) -> Iterator[str]:
         plain = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "x"
         plain = f"x{plain}" if plain[0].isdigit() else plain
         name = plain
-        while name in taken or name in _KEYWORDS:
+        if name in _KEYWORDS or (len(name) > 1 and _RESERVED.fullmatch(name)):
+            name = f"x_{name.lstrip('_')}"
+        while name in taken:
             name += "_"
         taken.add(name)
         yield name
@@ -133,15 +141,14 @@ def _arrays(header: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]
     return found
 
 
-def _plan_signature(header: Mapping[str, Any], name: str) -> str:
-    symbols = _names([str(symbol["name"]) for symbol in header["symbols"]], set())
+def _plan_signature(name: str, symbols: Sequence[str]) -> str:
     sizes = "".join(f"int64_t {symbol}, " for symbol in symbols)
     return f"disc_error_t *{name}_plan({sizes}disc_plan_t **plan)"
 
 
-def _run_signature(header: Mapping[str, Any], name: str) -> str:
+def _run_signature(header: Mapping[str, Any], name: str, arrays: Sequence[str]) -> str:
     lines = [f"disc_error_t *{name}_run(const disc_plan_t *plan"]
-    for own, pointer, row in _arrays(header):
+    for own, (_, pointer, row) in zip(arrays, _arrays(header), strict=True):
         sizes = ", ".join(map(str, row["shape"])).replace("*/", "* /")
         lines.append(f"    {pointer}{own} /* {row['dtype']}[{sizes}] */")
     return ",\n".join(lines) + ")"
@@ -149,6 +156,7 @@ def _run_signature(header: Mapping[str, Any], name: str) -> str:
 
 def _header_text(header: Mapping[str, Any], name: str) -> str:
     guard, title = f"{name.upper()}_H", repr(header["name"]).replace("*/", "* /")
+    symbols = list(_names([str(symbol["name"]) for symbol in header["symbols"]], set()))
     return f"""\
 /* The compiled program {title}; made by shlo_disc. Link with the library beside this header. */
 #ifndef {guard}
@@ -164,16 +172,16 @@ extern "C" {{
 #pragma GCC visibility push(default)
 #endif
 
-/* The program, for the functions of shlo_disc.h. It is loaded by the first call of a function here, and stays.
- * Errors: as disc_load. */
+/* The program, for the functions of shlo_disc.h. It is loaded by the first call of a function here, and stays as long
+ * as the process: do not free it. Errors: as disc_load. */
 disc_error_t *{name}_program(disc_program_t **program);
 
 /* The sizes of all results, for values of the symbols. Errors: as disc_plan. */
-{_plan_signature(header, name)};
+{_plan_signature(name, symbols)};
 
 /* Runs the program at the sizes of a plan. Arrays are row-major without gaps; results must not overlap others.
  * Errors: as disc_run. */
-{_run_signature(header, name)};
+{_run_signature(header, name, [own for own, _, _ in _arrays(header)])};
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop
@@ -188,9 +196,11 @@ disc_error_t *{name}_program(disc_program_t **program);
 
 
 def _source_text(header: Mapping[str, Any], name: str) -> str:
-    arrays, count = _arrays(header), len(header["arguments"])
-    symbols = list(_names([str(symbol["name"]) for symbol in header["symbols"]], set()))
-    given, taken = ([f"(void *){own}" for own, _, _ in part] for part in (arrays[:count], arrays[count:]))
+    # Parameters are numbered here, for names of the program could be those of what stands around them.
+    count = len(header["arguments"])
+    arrays = [f"array_{i}" for i in range(count + len(header["results"]))]
+    symbols = [f"symbol_{i}" for i in range(len(header["symbols"]))]
+    given, taken = ([f"(void *){own}" for own in part] for part in (arrays[:count], arrays[count:]))
     return f"""\
 #include "{name}.h"
 
@@ -198,6 +208,8 @@ def _source_text(header: Mapping[str, Any], name: str) -> str:
 
 __asm__(".section .rodata\\n.balign 64\\n{name}_artifact: .incbin \\"{name}.disc\\"\\n"
         "{name}_artifact_end:\\n.previous\\n");
+disc_error_t *disc_check_plan(const disc_plan_t *plan, const disc_program_t *program); /* of the runtime */
+
 extern const char begin[] __asm__("{name}_artifact"), end[] __asm__("{name}_artifact_end");
 
 disc_error_t *{name}_program(disc_program_t **program) {{
@@ -216,7 +228,7 @@ disc_error_t *{name}_program(disc_program_t **program) {{
   return error;
 }}
 
-{_plan_signature(header, name)} {{
+{_plan_signature(name, symbols)} {{
   disc_program_t *program;
   disc_error_t *error = {name}_program(&program);
   const int64_t values[] = {{{", ".join([*symbols, "0"])}}};
@@ -230,6 +242,8 @@ static disc_error_t *fill(const disc_plan_t *plan, describe *describe_array, sha
                           void *const *data, DLTensor *tensors) {{
   disc_program_t *program;
   disc_error_t *error = {name}_program(&program);
+  if (error == NULL)
+    error = disc_check_plan(plan, program);
   for (size_t i = 0; i < count && error == NULL; ++i) {{
     disc_array_info info = {{.struct_size = sizeof info}};
     error = describe_array(program, i, &info);
@@ -239,7 +253,7 @@ static disc_error_t *fill(const disc_plan_t *plan, describe *describe_array, sha
   return error;
 }}
 
-{_run_signature(header, name)} {{
+{_run_signature(header, name, arrays)} {{
   void *const given[] = {{{", ".join([*given, "NULL"])}}}, *const taken[] = {{{", ".join([*taken, "NULL"])}}};
   DLTensor arguments[{count + 1}], results[{len(taken) + 1}];
   disc_error_t *error = fill(plan, disc_describe_argument, disc_plan_argument_shape, {count}, given, arguments);

@@ -171,6 +171,8 @@ def test_results_that_overlap_each_other(tmp_path: Path) -> None:
             "DISC-T100",
             r"args\[0\] has the device_id 1: the host's memory is kDLCPU with the device_id 0",
         ),
+        ("ndim", 65, "DISC-S101", r"Rank mismatch for args\[0\]: expected \(.*\) and called with the rank 65"),
+        ("ndim", 2**31 - 1, "DISC-S101", r"called with the rank 2147483647"),
         ("byte_offset", 2**64 - 4, "DISC-S105", r"The byte_offset of args\[0\] is 18446744073709551612: the addresses"),
         ("byte_offset", 2**64 - 2**20, "DISC-S105", r"The byte_offset of args\[0\] is .* do not fit 64 bits"),
         ("strides", (-(2**60),), "DISC-S105", r"The strides of args\[0\] .*do not fit 64 bits"),
@@ -206,7 +208,7 @@ def test_memory_limits(tmp_path: Path) -> None:
     for _ in range(3):  # what is freed counts no more
         np.testing.assert_array_equal(program(small)[0], 1 + small)
     result = np.full(30_000, 7, np.float32)
-    with pytest.raises(CError, match="the memory limit is reached"):
+    with pytest.raises(CError, match="that alone is more than the memory limit of 100000 bytes; only a higher"):
         program.plan(30_000).run([large], [np.frombuffer(result.tobytes() + b"....", np.float32)[1:]])
     Program(path)(large)
 
@@ -223,8 +225,9 @@ def test_weights_have_to_fit_the_memory_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"threads": -1}, "must not be negative"), ({"threads": 10**6}, "threads is 1000000; at most"),
-        ({"memory_limit": -1}, "must not be negative"),
+        ({"threads": -1}, "threads is -1, and must not be negative"),
+        ({"threads": 10**6}, "threads is 1000000; at most"),
+        ({"memory_limit": -1}, "memory_limit is -1, and must not be negative"),
         ({"struct_size": 0}, "struct_size of disc_load_options is not set"),
         *(
             ({"struct_size": size}, f"struct_size of disc_load_options is {size}, which is the size of no version")

@@ -159,3 +159,48 @@ def test_names_of_files(executable: Any, file: str, prefix: str, tmp_path: Path)
     assert getattr(ctypes.CDLL(str(tmp_path / file)), f"{prefix}_plan") and (tmp_path / f"{prefix}.h").exists()
     told = subprocess.run(["readelf", "-d", tmp_path / file], capture_output=True, text=True, check=True).stdout
     assert f"[{file}]" in told
+
+
+def test_names_of_symbols_and_arguments(tmp_path: Path) -> None:
+    """Names of macros, keywords, types and of what the generated source has."""
+    symbols = "values, error, NULL, i, int, plan, INT64_MAX, disc_plan_t, fill, end"
+
+    def f(given: Any, taken: Any) -> Any:
+        return given.sum() + taken
+
+    executable = shlo_disc.compile(f, args=((symbols, "float32"),), kwargs={"taken": ("values", "float32")})
+    executable.export_library(tmp_path / "libnames.so")
+    (tmp_path / "main.c").write_text('#include "names.h"\nint main(void) { return names_program(0) == 0; }\n')
+    for compiler in (["cc", "-std=c11", "-pedantic"], ["g++", "-x", "c++"]):
+        command = [*compiler, "-Wall", "-Wextra", "-Werror", f"-I{tmp_path}", "-c", "main.c", "-o", "main.o"]
+        subprocess.run(command, check=True, cwd=tmp_path)
+    library, plan = ctypes.CDLL(str(tmp_path / "libnames.so")), ctypes.c_void_p()
+    library.names_plan.restype = library.names_run.restype = ctypes.c_void_p
+    sizes = [ctypes.c_int64(n) for n in (3, 1, 2, 1, 1, 1, 1, 1, 1, 1)]
+    assert library.names_plan(*sizes, ctypes.byref(plan)) is None
+    x, y, out = np.arange(6, dtype=np.float32), np.ones(3, np.float32), np.zeros(3, np.float32)
+    assert library.names_run(plan, *(ctypes.c_void_p(a.ctypes.data) for a in (x, y, out))) is None
+    np.testing.assert_array_equal(out, [16, 16, 16])
+
+
+def test_plans_of_other_libraries(tmp_path: Path) -> None:
+    def twice(x: Any) -> Any:
+        return 2 * x
+
+    libraries = []
+    for name, function in (("one", jnp.negative), ("two", twice)):
+        shlo_disc.compile(function, args=(("n", "float32"),)).export_library(tmp_path / f"lib{name}.so")
+        libraries.append(ctypes.CDLL(str(tmp_path / f"lib{name}.so")))
+    one, two = libraries
+    one.one_run.restype = two.two_plan.restype = ctypes.c_void_p
+    one.disc_error_text.restype, one.disc_error_text.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+    plan, out = ctypes.c_void_p(), np.zeros(2, np.float32)
+    assert two.two_plan(ctypes.c_int64(2), ctypes.byref(plan)) is None
+    error = one.one_run(plan, ctypes.c_void_p(out.ctypes.data), ctypes.c_void_p(out.ctypes.data))
+    assert one.disc_error_text(error) == b"the plan is one of 'twice', and this function runs 'negative'"
+
+
+def test_a_folder_that_is_not_there(executable: Any, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        executable.export_library(tmp_path / "no" / "libx.so")
+    assert caught.value.filename == str(tmp_path / "no")

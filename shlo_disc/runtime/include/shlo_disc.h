@@ -102,7 +102,7 @@ typedef struct disc_load_options {
   int64_t cache_limit;  /* most bytes of freed memory kept for later calls; 0: 1 GiB */
   int64_t memo_bytes;   /* most bytes of remembered shapes; 0: 4 MiB */
   int64_t borrow;       /* not 0: disc_load_bytes copies nothing that it can read where it lies; see there */
-  const char *cpu;      /* of an artifact compiled for levels of processors, the one to run, such as "x86-64-v3"; NULL: the
+  const char *cpu;      /* of an artifact compiled for levels of processors, the one to run, such as "x86-64-v3"; NULL or "": the
                            best that this processor has, and for an artifact without levels, which is for the
                            processor that compiled it, the only choice */
 } disc_load_options;

@@ -249,6 +249,15 @@ disc_error_t *disc_bind(const disc_program_t *program, const DLTensor *arguments
   });
 }
 
+disc_error_t *disc_check_plan(const disc_plan_t *plan, const disc_program_t *program) {
+  return guarded([&] {
+    const disc_program &of = given(plan, "plan").program, &wanted = given(program, "program");
+    if (of.loaded != wanted.loaded)
+      bad_value("the plan is one of '" + of.loaded->program().name + "', and this function runs '" +
+                wanted.loaded->program().name + "'");
+  });
+}
+
 disc_error_t *disc_plan(const disc_program_t *program, const int64_t *dims, size_t count, disc_plan_t **out) {
   return guarded([&] {
     const disc_program &of = given(program, "disc_plan: program");

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace disc::capi {
 
@@ -87,8 +88,13 @@ disc_load_options known_options(const disc_load_options *given) {
   for (size_t i = sizeof(options); i < given->struct_size; ++i)
     if (bytes[i] != 0)
       bad_value("an option that this version of the library does not have is set");
-  if (options.threads < 0 || std::min({options.memory_limit, options.cache_limit, options.memo_bytes}) < 0)
-    bad_value("threads, memory_limit, cache_limit and memo_bytes must not be negative");
+  const std::pair<const char *, int64_t> counts[] = {{"threads", options.threads},
+                                                     {"memory_limit", options.memory_limit},
+                                                     {"cache_limit", options.cache_limit},
+                                                     {"memo_bytes", options.memo_bytes}};
+  for (auto [name, value] : counts)
+    if (value < 0)
+      bad_value(std::string(name) + " is " + std::to_string(value) + ", and must not be negative");
   if (options.threads > kMostThreads)
     bad_value("threads is " + std::to_string(options.threads) + "; at most " + std::to_string(kMostThreads));
   return options;
@@ -134,7 +140,13 @@ disc_error_t *disc_load(const char *path, const disc_load_options *options, disc
     given(path, "disc_load: path");
     given(program, "disc_load: program");
     disc_load_options known = known_options(options);
-    *program = load(File(path).map(), known).release();
+    Bytes bytes = File(path).map();
+    try {
+      *program = load(bytes, known).release();
+    } catch (disc::Error &error) {
+      error.text_in_c += " (in the file '" + std::string(path) + "')";
+      throw;
+    }
   });
 }
 

@@ -56,6 +56,9 @@ struct disc_plan_object {
   std::vector<const int64_t *> argument_shapes, result_shapes;
 };
 
+/// An error for a plan of another program; for what `export_library` writes.
+extern "C" disc_error_t *disc_check_plan(const disc_plan_t *plan, const disc_program_t *program);
+
 struct disc_results {
   std::shared_ptr<const disc::capi::Loaded> loaded;
   disc::Results results;

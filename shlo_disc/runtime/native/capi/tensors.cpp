@@ -11,6 +11,8 @@ namespace disc::capi {
 
 namespace {
 
+constexpr int32_t kMostDims = 64;
+
 /// The element type of a tensor; none where programs do not have it.
 const DTypeInfo *dtype_of(const ::DLDataType &type) {
   for (const DTypeInfo &entry : kDTypes) {
@@ -37,6 +39,9 @@ void check_type(const ArraySpec &spec, const ::DLTensor &tensor) {
     fail_dtype(spec, std::string(actual->numpy));
   if (tensor.ndim < 0 || (tensor.ndim > 0 && tensor.shape == nullptr))
     throw Error(ErrorKind::type, spec.path + " has no sizes");
+  if (tensor.ndim > kMostDims) // more than anybody has; who knows whether there are so many sizes
+    throw Error(ErrorKind::shape, "Rank mismatch for " + spec.path + ": expected " + spec.shape_text() +
+                                      " and called with the rank " + std::to_string(tensor.ndim));
 }
 
 /// Bytes of an array. Throws Error(shape).

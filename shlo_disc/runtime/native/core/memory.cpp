@@ -80,9 +80,12 @@ bool Allocator::admit(int64_t bytes) {
 }
 
 /// The reason for which memory is not admitted, and what helps.
-std::string Allocator::why_refused(BlockKind kind) const {
+std::string Allocator::why_refused(int64_t bytes, BlockKind kind) const {
   if (live_limit_ == 0)
     return "out of memory";
+  if (bytes > live_limit_ && kind != BlockKind::constant)
+    return "that alone is more than the memory limit of " + std::to_string(live_limit_) +
+           " bytes; only a higher memory_limit or smaller sizes help";
   std::string text = "the memory limit is reached: " + std::to_string(live_limit_) + " bytes, of which " +
                      std::to_string(stats_.live_bytes) + " are in use";
   if (kind == BlockKind::constant)
@@ -224,7 +227,7 @@ Allocation Allocator::take(int64_t bytes, BlockKind kind) {
   {
     std::lock_guard lock(mutex_);
     if (!admit(bytes))
-      throw AllocationFailure(bytes, why_refused(kind));
+      throw AllocationFailure(bytes, why_refused(bytes, kind));
     if (grows) {
       idle = take_growing(static_cast<size_t>(bytes));
     } else if (Allocation cached = take_cached(size_class(bytes)); cached.address) {

@@ -2,6 +2,7 @@
 // Memory for arenas and results: 64-byte aligned, taken from a bounded cache of freed blocks, counted.
 #pragma once
 
+#include "fork_mutex.h"
 #include "growing_block.h"
 
 #include <cstddef>
@@ -86,7 +87,7 @@ private:
   void *take_fresh(size_t size);
   void give_back(Allocation block) noexcept;
   bool admit(int64_t bytes);
-  std::string why_refused(BlockKind kind) const;
+  std::string why_refused(int64_t bytes, BlockKind kind) const;
   bool is_available(int64_t bytes);
   Allocation take(int64_t bytes, BlockKind kind);
   Allocation fetch(int64_t bytes, BlockKind kind, GrowingBlock idle, bool grows);
@@ -99,7 +100,7 @@ private:
   void count(int64_t bytes, BlockKind kind);
   void uncount(int64_t bytes, BlockKind kind);
 
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   std::map<size_t, FreeList> free_;
   std::vector<GrowingBlock> idle_arenas_; // by size, growing blocks that no call uses
   std::map<void *, size_t> large_;        // blocks that were handed out, and their bytes

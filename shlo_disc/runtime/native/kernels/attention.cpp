@@ -400,7 +400,7 @@ template <typename T> void Attention<T>::write(const Block &block, int64_t row, 
 
 /// Row by row, in the scratch that the program has for one of them; threads take turns.
 template <typename T> void Attention<T>::run_without_memory(const Block &block) const {
-  static std::mutex mutex;
+  static ForkMutex mutex;
   std::lock_guard turn(mutex);
   auto load = [&](const char *base, int64_t place) { return static_cast<T>(format_.load(base, place)); };
   T *scores = static_cast<T *>(p_.row);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "fft_plan.h"
 
+#include "core/fork_mutex.h"
+
 #include <algorithm>
 #include <cmath>
 #include <list>
@@ -299,7 +301,7 @@ template <typename T> template <typename V> void FftPlan<T>::run_convolution(Spl
 template <typename T> std::shared_ptr<const FftPlan<T>> fft_plan(int64_t n) {
   using Entry = std::shared_ptr<const FftPlan<T>>;
   struct Cache {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::list<Entry> plans; // most recent first
   };
   static auto *cache = new Cache; // worker threads may outlive static destructors

@@ -36,7 +36,7 @@ Scratch::Scratch(uint64_t call) {
     contents() = {call, -1};
   if (base_ != nullptr)
     return;
-  static std::mutex mutex;
+  static ForkMutex mutex;
   alignas(64) static char shared[kScratchBytes];
   turn_ = std::unique_lock(mutex);
   base_ = shared;

@@ -2,6 +2,8 @@
 // What products, and whatever else is made of their tiles, share: packed forms and each thread's scratch memory.
 #pragma once
 
+#include "core/fork_mutex.h"
+
 #include <cstdint>
 #include <mutex>
 
@@ -77,7 +79,7 @@ private:
   static Contents &contents();
 
   char *base_ = nullptr;
-  std::unique_lock<std::mutex> turn_;
+  std::unique_lock<ForkMutex> turn_;
 };
 
 /// `rows` rows of `depth` elements as a tile reads them: in blocks of kDepth elements, within a block row by row. All

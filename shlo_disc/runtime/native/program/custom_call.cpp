@@ -2,6 +2,7 @@
 #include "shlo_disc_custom_call.h"
 
 #include "core/dtype.h"
+#include "core/fork_mutex.h"
 #include "core/error.h"
 #include "kernels/library_call.h"
 
@@ -19,7 +20,7 @@ struct Registration {
 };
 
 struct Registry {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::unordered_map<std::string, Registration> functions;
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/abi.h"
+#include "core/fork_mutex.h"
 #include "plan_messages.h"
 #include "program.h"
 
@@ -51,7 +52,7 @@ private:
   };
   using Order = std::list<std::shared_ptr<const Plan>>;
 
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   Order order_; // most recent first; owns the keys
   std::unordered_map<std::span<const int64_t>, Order::iterator, Hash, Equal> index_;
   int64_t bytes_ = 0;

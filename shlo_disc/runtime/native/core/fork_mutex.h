@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A mutex that may be held while another thread forks.
+#pragma once
+
+#include <mutex>
+
+namespace disc {
+
+/// A mutex that the child of a fork finds free: fork waits until no thread holds it. For sections that end by
+/// themselves and take no other lock.
+class ForkMutex {
+public:
+  ForkMutex();
+  ~ForkMutex();
+  ForkMutex(const ForkMutex &) = delete;
+  ForkMutex &operator=(const ForkMutex &) = delete;
+
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+private:
+  friend struct ForkMutexes;
+
+  std::mutex mutex_;
+  ForkMutex *previous_ = nullptr, *next_ = nullptr; // in the list of all
+};
+
+} // namespace disc
