@@ -273,32 +273,6 @@ assert ok and os.waitpid(child, 0)[1] == 0
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60, cwd=os.getcwd())
 
 
-def test_fork_while_other_threads_call(client: Client) -> None:
-    """A child finds no lock that a thread of its parent has."""
-    code = """
-import os, signal, threading, numpy as np
-from shlo_disc.runtime import Client
-from tests.unit.runtime.programs import add_one
-executable = Client(threads=1).load(add_one())
-def call(rows):
-    return (executable(np.ones((rows, 8), np.float32)) == 2).all()
-def repeat():
-    for i in range(10**9):
-        call(1 + i % 7)
-for _ in range(2):
-    threading.Thread(target=repeat, daemon=True).start()
-failed = 0
-for i in range(300):
-    child = os.fork()
-    if child == 0:
-        signal.alarm(10)
-        os._exit(0 if call(1 + i % 7) else 1)
-    failed += os.waitpid(child, 0)[1] != 0
-os._exit(failed)
-"""
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=100, cwd=os.getcwd())
-
-
 def test_one_arena_a_call_and_the_peak_as_planned(client: Client) -> None:
     executable, device = client.load(add_one()), client.devices()[0]
     for rows in (1, 7, 1000):
