@@ -77,8 +77,9 @@ size_t choose_level(const std::vector<Json> &headers, std::string_view cpu) {
       return level;
     names += (level != 0 ? ", " : "") + (name.empty() ? "the processor that compiled it" : "'" + name + "'");
   }
-  bad_artifact("made for " + names + ", and not for '" + std::string(cpu) +
-               "': load it without cpu, or compile it for another level with Options(cpu=...)");
+  bad_artifact("made for " + names + ", and not for '" + std::string(cpu) + "': ",
+               {"load it without cpu, or compile it for another level with Options(cpu=...)",
+                "leave cpu of disc_load_options NULL, or compile it for another level with Options(cpu=...)"});
 }
 
 Level read_level(const Sections &sections, const std::vector<Json> &headers, std::string_view cpu) {
