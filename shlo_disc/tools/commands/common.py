@@ -48,6 +48,13 @@ def add_file(command: argparse.ArgumentParser, *, artifacts: bool = False) -> No
     command.add_argument("file", metavar="FILE", help=f"a program (- for standard input){also}")
 
 
+def add_program_or_artifact(command: argparse.ArgumentParser) -> None:
+    """FILE, --json and the options of compiles, for commands that print facts of either."""
+    add_file(command, artifacts=True)
+    add_json(command)
+    add_compile_options(command)
+
+
 def add_json(command: argparse.ArgumentParser) -> None:
     """--json, for commands that print with `show`."""
     command.add_argument("--json", action="store_true", help="print one JSON document, also for an error")

@@ -20,9 +20,7 @@ from shlo_disc.report.listing import artifact_listing
 from shlo_disc.runtime import Artifact
 from shlo_disc.tools.commands.common import (
     add_command,
-    add_compile_options,
-    add_file,
-    add_json,
+    add_program_or_artifact,
     at_level,
     built,
     opened,
@@ -33,11 +31,9 @@ from shlo_disc.tools.commands.common import (
 def add_disasm(commands: Any) -> None:
     """Add the command."""
     command = add_command(commands, "disasm", _disasm, "print machine code or PTX, kernel by kernel", __doc__)
-    add_file(command, artifacts=True)
+    add_program_or_artifact(command)
     command.add_argument("--kernel", metavar="NAME", help="only this kernel, or those that match a pattern like gemm_*")
     command.add_argument("--stage", metavar="NAMES", type=_names, default=(), help="stages, separated by commas")
-    add_json(command)
-    add_compile_options(command)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -9,10 +9,8 @@ from typing import Any
 from shlo_disc.runtime import Artifact
 from shlo_disc.tools.commands.common import (
     add_command,
-    add_compile_options,
-    add_file,
     add_isolate,
-    add_json,
+    add_program_or_artifact,
     at_level,
     built,
     opened,
@@ -24,9 +22,7 @@ from shlo_disc.tools.commands.facts import artifact_facts, info_lines, program_f
 def add_info(commands: Any) -> None:
     """Add the command."""
     command = add_command(commands, "info", _info, "summarise a program or an artifact")
-    add_file(command, artifacts=True)
-    add_json(command)
-    add_compile_options(command)
+    add_program_or_artifact(command)
     add_isolate(command)
 
 

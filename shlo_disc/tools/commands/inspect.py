@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shlo_disc.runtime import Artifact
 from shlo_disc.tools.commands.common import (
     add_command,
-    add_compile_options,
-    add_file,
-    add_json,
+    add_program_or_artifact,
     at_level,
     built,
     opened,
@@ -41,9 +39,7 @@ SHOWN = 6
 def add_inspect(commands: Any) -> None:
     """Add the command."""
     command = add_command(commands, "inspect", _inspect, "print all about a program or an artifact", __doc__)
-    add_file(command, artifacts=True)
-    add_json(command)
-    add_compile_options(command)
+    add_program_or_artifact(command)
 
 
 def _inspect(arguments: argparse.Namespace) -> None:
