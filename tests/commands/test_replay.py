@@ -21,6 +21,9 @@ table = np.arange(300, dtype=np.float32)
 step = jax.jit(lambda x, i: jnp.tanh(x) * jnp.asarray(table)[i] + x.sum())
 for size in (3, 4, 5):
     step(np.ones(size, np.float32), np.int32(7))
+for kind in ("uint32", "uint8", "int8", "bool", "complex64", "float16", "bfloat16", "float8_e5m2"):
+    jax.jit(lambda x: x[::-1])(jnp.ones(3, kind))
+jax.random.normal(jax.random.PRNGKey(0), (3,))
 shlo_disc.compile(lambda x: jax.nn.softmax(x @ x.T), args=(("b, 8", "float32"),))
 """
 
