@@ -27,6 +27,7 @@ TRACED = (
     "where Python decides by sizes, use jax.lax.cond, jax.lax.fori_loop or jax.lax.scan, or give static arguments few "
     "values"
 )
+ONES = f"pad sizes of 1, or name the sizes in shlo_disc.jit, which traces none of them as 1; {TRACED}"
 VALUE = "compute the value from sizes inside of the function, or pass it as an array; else pad the sizes to a few"
 DEFECT = "this is a defect of shlo_disc: SHLO_DISC_RECORD=folder writes the programs down for a report"
 DEVICES = "pad the sizes to a few"
@@ -166,7 +167,8 @@ class Ledger:
             return
         parted = first_difference(form.kept, program) if form.kept else ""
         if parted:
-            form.tell(program, parted, TRACED)
+            ones = _new_ones(self._read(program).arguments, [*form.shapes])
+            form.tell(program, f"{parted}{f'; {ones}' if ones else ''}", ONES if ones else TRACED)
             return
         missed = [found for found in (miss(program) for miss in form.misses) if found]
         if missed:
@@ -174,6 +176,26 @@ class Ledger:
             form.tell(program, reason, FIXED if is_argument else VALUE)
         elif not form.reason:
             form.tell(program, "no symbolic program serves it", VALUE)
+
+
+def _new_ones(arguments: tuple[Argument, ...], earlier: Sequence[tuple[Argument, ...]]) -> str:
+    """The axes that have a size of 1 in these arguments alone, or in all others: JAX often traces other ops for those.
+
+    "" where other arguments had the same ones.
+    """
+    ones, *others = (
+        frozenset((i, axis) for i, a in enumerate(one) for axis, size in enumerate(a.sizes) if size == 1)
+        for one in (arguments, *earlier)
+    )
+    if not others or ones in others:
+        return ""
+    changed = min((sorted(ones ^ other) for other in others), key=len)[:_MOST_SHAPES]
+    texts = []
+    for i, axis in changed:
+        now = "is 1" if (i, axis) in ones else "is not 1"
+        name = arguments[i].name if i < len(arguments) and arguments[i].name else f"argument {i}"
+        texts.append(f"axis {axis} of {name} {now}")
+    return f"{', '.join(texts)} here, and JAX traces sizes of 1 to ops of their own"
 
 
 def _digest(program: bytes) -> bytes:
@@ -244,8 +266,13 @@ def _why(forms: Sequence[_Form]) -> str:
         why, form = reasons[-1]
         return f"{why}; {form.remedy}" if why == form.reason and form.remedy else why
     kinds = f"{len(forms)} kinds of arguments" if len(forms) > 1 else ""
-    symbolic = any(p.is_symbolic for form in forms for p in form.programs)
-    return "; ".join(text for text in (kinds, "one program serves all sizes" if symbolic else "") if text)
+    symbolic = [sum(p.is_symbolic for p in form.programs) for form in forms]
+    serves = ""
+    if any(symbolic):
+        are_last = all(form.programs[-1].is_symbolic for form, n in zip(forms, symbolic, strict=True) if n)
+        is_one = max(symbolic) == 1 and are_last
+        serves = "one program serves all sizes" if is_one else f"{sum(symbolic)} programs serve several sizes each"
+    return "; ".join(text for text in (kinds, serves) if text)
 
 
 LEDGER = Ledger()

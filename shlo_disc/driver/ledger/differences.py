@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +10,11 @@ from typing import Any
 from shlo_disc.importer.parse import parse_trusted
 from shlo_disc.runtime.native_module import read_program
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.called_operations import CalledOperations
 from shlo_disc.shape_dialect.utils.locations import source_line
+
+from .identity import array_of_type
 
 
 def first_difference(programs: Sequence[bytes], program: bytes) -> str:
@@ -30,10 +32,10 @@ def first_difference(programs: Sequence[bytes], program: bytes) -> str:
     if others[best]["skeleton"] == found["skeleton"]:
         return ""
     ours, theirs = _op_at(found, lengths[best]), _op_at(others[best], lengths[best])
-    return (
-        f"it was traced to other ops: {_described(program, ours)}, where another program has "
-        f"{_described(programs[best], theirs)}"
-    )
+    here, there = _described(program, ours), _described(programs[best], theirs)
+    if here == there:
+        return f"it was traced to other ops: {here} has other attributes than in another program"
+    return f"it was traced to other ops: {here}, where another program has {there}"
 
 
 def _common_prefix(one: bytes, other: bytes) -> int:
@@ -67,19 +69,18 @@ def _described(program: bytes, position: int) -> str:
         if op.operation.name == "func.return":
             return "no more ops"
         if op.operation.name == "func.func":
-            return f"the types {_SHAPED.sub(_array, str(op.attributes['function_type']))}"
-        types = ", ".join(str(result.type) for result in op.results)
+            signature = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
+            return f"{_arrays(signature.inputs)} -> {_arrays(signature.results)}"
         kind = op.operation.name.removeprefix("stablehlo.").removeprefix("chlo.")
-        return f"{kind}{f' ({_SHAPED.sub(_array, types)})' if types else ''} at {source_line(op.location)}"
+        types = _arrays([result.type for result in op.results])
+        line = source_line(op.location)
+        where = f" at {line}" if ":" in line else ""  # else it is what the producer calls the op
+        return f"{kind} ({types}){where}" if types else f"{kind}{where}"
 
 
-_SHAPED = re.compile(r"tensor<((?:[\d?]+x)*)(\w+)[^<>]*>")
-
-
-def _array(found: re.Match[str]) -> str:
-    """A type as users write it: f32[2,3]."""
-    sizes = found[1].rstrip("x").replace("x", ",")
-    return f"{found[2]}[{sizes}]"
+def _arrays(types: Sequence[Any]) -> str:
+    """Types as users write them: f32[2,3], i32[]."""
+    return ", ".join(str(array_of_type(kind)) for kind in types)
 
 
 __all__ = ["first_difference"]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from shlo_disc.importer.parse import parse_trusted
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.dtypes import BY_MLIR
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.locations import Frame, frames
 
@@ -32,7 +33,8 @@ class Argument:
     sizes: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{','.join('?' if size < 0 else str(size) for size in self.sizes)}]"
+        dtype = BY_MLIR[self.dtype].name if self.dtype in BY_MLIR else self.dtype
+        return f"{dtype}[{','.join('?' if size < 0 else str(size) for size in self.sizes)}]"
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,11 @@ def _arguments(module: ir.Module) -> tuple[Argument, ...]:
 
 def _argument(kind: ir.Type, value: ir.Value) -> Argument:
     location = value.location
-    name = location.name_str if isinstance(location, ir.NameLoc) else ""
+    return array_of_type(kind, location.name_str if isinstance(location, ir.NameLoc) else "")
+
+
+def array_of_type(kind: ir.Type, name: str = "") -> Argument:
+    """The element type and the sizes of a type."""
     if not isinstance(kind, ir.RankedTensorType):
         return Argument(name, str(kind), ())
     sizes = tuple(-1 if kind.is_dynamic_dim(axis) else kind.get_dim_size(axis) for axis in range(kind.rank))
@@ -196,4 +202,4 @@ def _library_folders() -> tuple[str, ...]:
     return tuple(place for spec in specs if spec for place in spec.submodule_search_locations or ())
 
 
-__all__ = ["Argument", "Identity", "Reading", "definition_line", "read_identity"]
+__all__ = ["Argument", "Identity", "Reading", "array_of_type", "definition_line", "read_identity"]

@@ -149,6 +149,26 @@ def test_the_first_difference_has_both_lines() -> None:
     assert f"has cosine (f32[3]) at {HERE}:{line_of('return jnp.cos(x) + 1')}" in found
 
 
+def test_sizes_of_1_are_a_reason() -> None:
+    def scaled(x: Any) -> Any:
+        return jnp.sin(x) + 1 if x.shape[0] == 1 else x * 2
+
+    ledger = Ledger()
+    note(ledger, scaled, ones(3), most=2)
+    note(ledger, scaled, ones(4), most=2)
+    with pytest.raises(RecompileError) as caught:
+        note(ledger, scaled, ones(1), most=2)
+    said = str(caught.value)
+    assert "axis 0 of x is 1 here" in said and "Remedy: pad sizes of 1, or name the sizes in shlo_disc.jit" in said
+
+
+def test_several_symbolic_programs_do_not_serve_all_sizes_by_one() -> None:
+    ledger = Ledger()
+    for how, size in (("compiled", 3), ("compiled_symbolic", 4), ("compiled_symbolic", 5)):
+        ledger.note(artifact(plain, (ones(size),)), how, 0.5, CallCount())
+    assert ledger.rows()[0].why == "2 programs serve several sizes each"
+
+
 def test_programs_of_one_skeleton_do_not_differ() -> None:
     assert first_difference([artifact(plain, (ones(3),))], artifact(plain, (ones(4),))) == ""
 
