@@ -111,6 +111,8 @@ class Jitted:
         static: Arguments,
         donated: frozenset[int],
     ):
+        from shlo_disc.importer.specifications import constraint_fault
+
         functools.update_wrapper(self, function)
         _check_static(function)
         if not (dynamic is None or isinstance(dynamic, str | Sequence)):
@@ -119,9 +121,9 @@ class Jitted:
             raise OptionError(f"argument {clash[0]} is static, and cannot be donated")
         self._function, self._static, self._donated = function, static, donated
         self._dynamic = dynamic
-        self._compiler = _Compiler(
-            compile, constraints if isinstance(constraints, str) else tuple(constraints), options
-        )
+        if fault := constraint_fault(constraints):
+            raise OptionError(fault)
+        self._compiler = _Compiler(compile, tuple(constraints), options)
         self._compile_once = compile_once
         self._lock = threading.Lock()
         self._programs: dict[_Statics, _Program] = {}
@@ -235,16 +237,13 @@ class _Compiler:
     """The settings with which a function is compiled."""
 
     compile: Compile
-    constraints: Sequence[str]
+    constraints: tuple[str, ...]
     options: Options | None
 
     def specifications(self, call: Call, shapes: Any) -> Call:
         """The specifications that it is compiled for."""
-        from shlo_disc.importer.specifications import constraint_fault
         from shlo_disc.runtime.call_types import specifications
 
-        if fault := constraint_fault(self.constraints):
-            raise OptionError(fault)
         specs: Call = specifications(*call, shapes, self.constraints)
         return specs
 
@@ -274,7 +273,7 @@ class _Program:
 
     def call(self, call: Call) -> Any:
         """Run it; the first time, compile it before that."""
-        from shlo_disc.runtime.call_types import difference, remedy, weak_types
+        from shlo_disc.runtime.call_types import FORBIDDEN, difference, remedy, weak_types
 
         weak = weak_types(call)
         if not self.executables:
@@ -290,7 +289,8 @@ class _Program:
             except (ShapeError, ArgumentTypeError) as error:
                 if self._compile_once:
                     self._check_arrays(call)
-                    hint = remedy(call, _rows(executable), self._shapes)
+                    forbidden = error.code == "DISC-S103"
+                    hint = FORBIDDEN if forbidden else remedy(call, _rows(executable), self._shapes)
                     text = f"this call does not fit the one compiled program: {error.message}\n{hint}"
                     raise RecompileError(text) from error
         executable = self._compiler.compiled(self._function, call, self._shapes)

@@ -58,8 +58,15 @@ def constraint_fault(constraints: Any) -> str:
         if not isinstance(constraint, str):
             return f"constraints= is a sequence of strings, such as 'b <= 64', and {constraint!r} is none"
         found = _COMPARISON.findall(constraint)
+        if "%" in constraint:
+            instead = _REMAINDER.sub(r"mod(\1, \2)", constraint)
+            return f"constraints= has the remainder as a function: write {instead!r} in place of {constraint!r}"
+        if "/" in constraint:
+            return f"constraints= has no fractions, as in {constraint!r}: write floordiv(s, 2), or 2*t in place of s"
         if len(found) == 1 and found[0] in ("<=", ">=", "=="):
             continue
+        if found == ["!="]:
+            return f"constraints= cannot state {constraint!r}: leave it out, or state a range by <= and >="
         wanted = f"write {_comparison(constraint, found[0])!r}" if len(found) == 1 else "write each one by itself"
         instead = wanted if found else "write it as 'b <= 64', 'b >= 2' or 's == 2*t'"
         return f"constraints= compares sizes by <=, >= or ==, and {constraint!r} does not: {instead}"
@@ -67,6 +74,7 @@ def constraint_fault(constraints: Any) -> str:
 
 
 _COMPARISON = re.compile(r"<=>|[<>=!]=|[<>=]")
+_REMAINDER = re.compile(r"(\w+)\s*%\s*(\w+)")
 
 
 def _comparison(constraint: str, sign: str) -> str:

@@ -62,16 +62,21 @@ _ADVICE = {
         "int(x.shape[0] * 0.5)"
     ),
     "Attempted boolean conversion of traced array": (
-        "choose by values with jax.numpy.where(condition, a, b), or run one of two functions with jax.lax.cond"
+        "choose by values with jax.numpy.where(condition, a, b), or run one of two functions with jax.lax.cond; and "
+        "write jax.numpy.arange for numpy.arange, as NumPy's functions take no sizes that have names"
+    ),
+    "padding argument to conv_general_dilated should be a string": (
+        "JAX has no gradient of a strided convolution at these sizes: name them as multiples of the stride and a rest, "
+        'such as "2*h + 1", or use jax.jit with the plugin (docs/plugin.md)'
     ),
 }
 """Advice against errors by a part of their texts."""
 
 _NO_NUMBER = (
-    "a size that has a name is not an int while the function is traced: compute with jax.numpy in place of NumPy and "
-    "math, as in jax.numpy.sqrt(size), make it an array by jax.numpy.asarray(size), loop by jax.lax.fori_loop(0, size, "
-    "...), or give the size as a number in args=. shlo_disc.numpy has searchsorted and interp. With the plugin "
-    "(docs/plugin.md), jax.jit runs such functions too"
+    "a size that has a name is not an int while the function is traced: in place of functions of NumPy and math, use "
+    "those of jax.numpy, as in jax.numpy.sqrt(size), and in place of jax.numpy.searchsorted and interp those of "
+    "shlo_disc.numpy; make it an array by jax.numpy.asarray(size), loop by jax.lax.fori_loop(0, size, ...), or give "
+    "the size as a number in args=. With the plugin (docs/plugin.md), jax.jit runs functions that need a number, too"
 )
 _UNEVEN = re.compile(r"array split does not result in an equal division: rest is mod\((\w+), (\d+)\)")
 

@@ -126,6 +126,22 @@ class JitConstraint(Case):
         return shlo_disc.jit(add_one, dynamic=("b, _",), constraints=(found[1],))(X), X + 1
 
 
+class ForbiddenSize(Case):
+    error = RecompileError
+    remedy = r"(constraints)= forbids these sizes: change what it states, or leave it out"
+
+    def provoke(self) -> Any:
+        return self.called(shlo_disc.jit(add_one, dynamic=("b, _",), constraints=("b <= 2",)))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.called(shlo_disc.jit(add_one, dynamic=("b, _",), **{found[1]: ("b <= 4",)}))
+
+    @staticmethod
+    def called(function: Any) -> Numbers:
+        function(X)
+        return function(np.concatenate([X, X])), np.concatenate([X, X]) + 1
+
+
 class JitConstraintString(JitConstraint):
     remedy = r"write constraints=\('(.*?)',\)"
 

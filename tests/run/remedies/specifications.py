@@ -112,6 +112,35 @@ class UnlikelyDtype(UnknownDtype):
         return shlo_disc.compile(add_one, args=(("b", "u7"),))
 
 
+class ConstraintOnRemainder(ConstraintWithLess):
+    remedy = r"the remainder as a function: write '(mod\(b, 8\) == 0)' in place of 'b % 8 == 0'"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=("b % 8 == 0",))
+
+
+class ConstraintOfInequality(ConstraintWithLess):
+    remedy = r"cannot state 'b != 3': leave it out, or state a range by (<=) and >="
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=("b != 3",))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        constraints = (f"b {found[1]} 8",)
+        return run_add_one(shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=constraints), 8)
+
+
+class ConstraintOfFraction(ConstraintOfInequality):
+    remedy = r"has no fractions, as in 's/2 <= 8': write floordiv\(s, 2\), or 2\*t in place of s"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(("s", "float32"),), constraints=("s/2 <= 8",))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        constraints = ("floordiv(s, 2) <= 8",)
+        return run_add_one(shlo_disc.compile(add_one, args=(("s", "float32"),), constraints=constraints), 8)
+
+
 class SizeInPlaceOfConstraint(ConstraintWithLess):
     remedy = r"'b' does not: write it as '(b <= 64)'"
 

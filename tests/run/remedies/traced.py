@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import shlo_disc
+import shlo_disc.numpy
 
 from .case import Case, Numbers, value_of
 
@@ -149,7 +150,7 @@ class BranchOnData(Case):
 
 class PowerOfSize(Case):
     error = ValueError
-    remedy = r"as in jax\.numpy\.(sqrt)\(size\), make it an array by jax\.numpy\.(asarray)\(size\)"
+    remedy = r"as in jax\.numpy\.(sqrt)\(size\), .* make it an array by jax\.numpy\.(asarray)\(size\)"
 
     def provoke(self) -> Any:
         return compiled(lambda x: x * x.shape[0] ** 0.5)
@@ -168,7 +169,7 @@ class NumpyOfSize(PowerOfSize):
 
 class NumpyZeros(Case):
     error = TypeError
-    remedy = r"compute with (jax\.numpy) in place of NumPy"
+    remedy = r"in place of functions of NumPy and math, use those of (jax\.numpy),"
 
     def provoke(self) -> Any:
         return compiled(lambda x: x + np.zeros(x.shape[0]))
@@ -240,3 +241,44 @@ class ForwardMode(Case):
         compile_ = getattr(shlo_disc, found[2])
         both = compile_(lambda x, t: jax.jvp(jnp.sin, (x,), (t,))[1], args=(VECTOR, VECTOR))
         return both(VALUES, VALUES), np.cos(VALUES) * VALUES
+
+
+class NumpyArange(Case):
+    error = jax.errors.TracerBoolConversionError
+    remedy = r"write jax\.numpy\.(arange) for numpy\.arange"
+
+    def provoke(self) -> Any:
+        return compiled(lambda x: x + np.arange(x.shape[0]))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled(lambda x: x + getattr(jnp, found[1])(x.shape[0]))(VALUES), VALUES + np.arange(6)
+
+
+class SearchSorted(Case):
+    error = Exception
+    remedy = r"in place of jax\.numpy\.searchsorted and interp those of (shlo_disc\.numpy)"
+
+    def provoke(self) -> Any:
+        return compiled(jnp.searchsorted, VECTOR, ("m", "float32"))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        search = {"shlo_disc.numpy": shlo_disc.numpy}[found[1]].searchsorted
+        ordered = np.sort(VALUES)
+        return compiled(search, VECTOR, ("m", "float32"))(ordered, VALUES), np.searchsorted(ordered, VALUES)
+
+
+class GradientOfStridedConvolution(Case):
+    error = ValueError
+    remedy = r'such as "(2\*h \+ 1)", or use jax\.jit with the plugin'
+
+    @staticmethod
+    def gradient(x: Any) -> Any:
+        w = jnp.ones((1, 1, 3), x.dtype)
+        return jax.grad(lambda x: jnp.sum(jnp.sin(jax.lax.conv_general_dilated(x, w, (2,), "VALID"))))(x)
+
+    def provoke(self) -> Any:
+        return compiled(self.gradient, ("1, 1, h", "float32"), constraints=("h >= 3",))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        x = VALUES[:5].reshape(1, 1, 5)
+        return compiled(self.gradient, (f"1, 1, {found[1]}", "float32"))(x), self.gradient(x)
