@@ -187,7 +187,10 @@ def searchsorted(a: Any, v: Any, *, side: str = "left") -> Any:
 
 
 def _positions(a: Any, v: Any, side: str) -> Any:
-    a, v = (jax.lax.stop_gradient(x).astype(jnp.promote_types(a.dtype, v.dtype)) for x in (a, v))
+    kind = jnp.promote_types(a.dtype, v.dtype)
+    if jnp.issubdtype(kind, jnp.floating) and any(jnp.issubdtype(x.dtype, jnp.integer) for x in (a, v)):
+        kind = jnp.promote_types(kind, jax.dtypes.canonicalize_dtype(float))  # which has more integers
+    a, v = (jax.lax.stop_gradient(x).astype(kind) for x in (a, v))
     index = jax.dtypes.canonicalize_dtype(int)
     count = jnp.asarray(a.shape[0], index)
 
@@ -215,14 +218,18 @@ def _interp_shapes(options: dict[str, Any], *ranks: int) -> tuple[Sequence[str],
 def interp(x: Any, xp: Any, fp: Any, *, left: float | None = None, right: float | None = None) -> Any:
     """The piecewise linear function through the points (`xp`, `fp`) at `x`, as in `numpy.interp`.
 
-    xp: increasing. left, right: the values outside of the points; by default those of the first and last one. Raises
-    ShapeError where `xp` and `fp` are no vectors of one length.
+    xp: increasing. left, right: the values outside of the points; by default those of the first and last one. Floats
+    keep their dtype, as in jax.numpy. Raises ShapeError where `xp` and `fp` are no vectors of one length, and TypeError
+    for complex numbers.
     """
     if xp.ndim != 1 or xp.shape != fp.shape:
         raise ShapeError(
             f"interp takes points as two vectors of one length, not of the shapes {xp.shape} and {fp.shape}"
         )
-    kind = jnp.promote_types(jnp.result_type(x, xp, fp), jnp.float32)
+    kind = jnp.promote_types(jnp.promote_types(x.dtype, xp.dtype), fp.dtype)
+    if jnp.issubdtype(kind, jnp.complexfloating):
+        raise TypeError(f"interp takes real numbers, not {kind}")
+    kind = kind if jnp.issubdtype(kind, jnp.floating) else jax.dtypes.canonicalize_dtype(float)
     x, xp, fp = x.astype(kind), xp.astype(kind), fp.astype(kind)
     last = jnp.asarray(xp.shape[0]) - 1
     behind = jnp.minimum(jnp.maximum(_positions(xp, x, "right"), 1), last)

@@ -327,3 +327,14 @@ def test_functions_of_sorted_vectors_check_their_arguments() -> None:
         sizes.searchsorted(np.ones((3, 1)), np.ones(2))
     with pytest.raises(ShapeError, match="Rank mismatch|two vectors of one length"):
         sizes.interp(np.ones(3), np.ones((3, 1)), np.ones((3, 1)))
+
+
+def test_dtypes_of_sorted_vectors() -> None:
+    """Integers beyond those of f32 stay apart, and are interpolated as floats of 64 bits."""
+    a, v = np.array([2**24, 2**24 + 2], np.float32), np.array([2**24 + 1, 2**24 + 3], np.int64)
+    assert_equal(sizes.searchsorted(a, v), np.searchsorted(a, v))
+    xp, fp = np.array([0, 2**24 + 1, 2**25 + 3]), np.array([0, 2**24 + 1, 2**25 + 3])
+    assert_equal(sizes.interp(xp, xp, fp), np.interp(xp, xp, fp))
+    assert sizes.interp(np.ones(2, np.float32), *np.ones((2, 3), np.float32)).dtype == np.float32
+    with pytest.raises(TypeError, match="interp takes real numbers, not complex"):
+        sizes.interp(np.ones(2), np.ones(2), np.ones(2) * 1j)
