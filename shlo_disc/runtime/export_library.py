@@ -36,7 +36,7 @@ _KEYWORDS = frozenset((
 """Keywords of C and C++, and names in the header."""
 
 _RESERVED = re.compile(r"_.*|[A-Z][A-Z0-9_]*|k?DL\w*|disc_\w*|\w+_t|i386")
-"""Names that may be macros or types of what the header includes, beside their lower-case forms."""
+"""Names that are, or could become, macros and types of the headers that are included."""
 
 
 def export_library(artifact: Artifact, path: str | os.PathLike[str], name: str | None = None) -> None:

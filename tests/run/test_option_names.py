@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,3 +81,11 @@ def test_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         shlo_disc.Options()
+
+
+def test_all_environment_variables_are_known() -> None:
+    """Those that the sources name, each a word in quotes, are those of which warnings know."""
+    root = Path(shlo_disc.__file__).parent
+    texts = (path.read_text() for suffix in ("py", "cpp") for path in root.rglob(f"*.{suffix}"))
+    named = {name for text in texts for name in re.findall(r'"SHLO_DISC_([A-Z_]+)"', text)}
+    assert named == set(options._VARIABLES)

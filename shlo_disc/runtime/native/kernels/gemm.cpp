@@ -23,7 +23,7 @@ constexpr int64_t kTilesInPlace = 4;            // below as many, B is read wher
 constexpr int64_t kFewRows = 3;                 // of A, for which reading B takes longer than computing
 constexpr int64_t kRowsTogether = 16;           // of B, read side by side then: a page of memory each
 constexpr int64_t kMoreRowsTogether = 32;       // the same where computing takes longer
-constexpr int64_t kTilesThatWait = 2;           // fewer compute while rows of B come in
+constexpr int64_t kTilesThatWait = 2;           // of rows: with no more, reading B takes longer than computing
 constexpr int64_t kPageBytes = 4096;            // of memory, and of a way of the first cache
 constexpr int64_t kCachedBytes = 8 << 20;       // of a matrix that the last cache is likely to hold
 constexpr int64_t kBytesAhead = 256;            // of a row of B, fetched before they are used
@@ -102,7 +102,7 @@ private:
   bool reads_once(const DiscDot &dot) const { return dot.packed == nullptr && tiles_ < kTilesInPlace; }
 
   /// Rows of B that lie whole pages apart are copied before three tiles read them: their panels displace each other in
-  /// the first cache. Where B comes from memory, that hides behind waiting for it.
+  /// the first cache. A matrix that comes from memory is read where it lies: waiting for it takes longer.
   bool copies_rows(const DiscDot &dot) const {
     bool by_pages = dot.b_n == 1 && dot.b_k * format_.element_bytes % kPageBytes == 0;
     bool is_cached = dot.k * dot.n * format_.element_bytes <= kCachedBytes;

@@ -2,8 +2,8 @@
 #include "shlo_disc_custom_call.h"
 
 #include "core/dtype.h"
-#include "core/fork_mutex.h"
 #include "core/error.h"
+#include "core/fork_mutex.h"
 #include "kernels/library_call.h"
 
 #include <cstring>
