@@ -11,16 +11,19 @@ import math
 import re
 from collections.abc import Iterator
 
-_COMPARISON = re.compile(r"^Symbolic dimension comparison '(.*?)' (>=|<=|>|<|==|!=) '(.*?)' is inconclusive")
-_DIVISION = re.compile(r"The remainder mod\((?:(\d+)\*)?(\w+), ?-? ?(\d+)\) should be 0")
-_BOTH_WAYS = {">": (">= {more}", "<= {value}"), ">=": (">= {value}", "<= {less}")}
-_BOTH_WAYS |= {"<": ("<= {less}", ">= {value}"), "<=": ("<= {value}", ">= {more}")}
+from shlo_disc.errors import ProgramError
+from shlo_disc.shape_dialect.symbolic.expr import Expr, content
+from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
+
+_COMPARISON = re.compile(r"(?:^|Details: )Symbolic dimension comparison '(.*?)' (>=|<=|>|<|==|!=) '(.*?)' is inconclus")
+_DIVISION = re.compile(r"The remainder mod\((.*), ?(?:- ?)?(\w+)\) should be 0")
 _NUMBER_WANTED = (
     "_DimExpr",
     "used in a context that requires a constant",
     "expected a sequence of integers or a single integer, got '",
     "Symbolic dimension cannot be raised to",
     "with a symbolic number of sections",
+    "Evaluation rule for 'dim_as_value' is not implemented",
 )
 _TWO_SHAPES = re.compile(
     r"shapes for broadcasting: (?P<left>\(.*?\)), (?P<right>\(.*?\))"
@@ -45,32 +48,61 @@ _ADVICE = {
         "say how many elements there are in all by total_repeat_length=: a number, or the size of an argument, such as "
         "total_repeat_length=y.shape[0]"
     ),
+    "argument 'x' of jnp.bincount": (
+        "say how many counts there are by length=: a number, or the size of an argument, such as length=y.shape[0]"
+    ),
     "associative scan over axis of non-constant size": (
         "use jax.numpy.cumsum, jax.numpy.cumprod, jax.lax.cummax, jax.lax.cummin or jax.lax.cumlogsumexp if the "
         "function is one of these, and jax.lax.scan otherwise; or give the size as a number in args="
     ),
-    "It arose in the jnp.arange argument": (
-        "jax.numpy.arange takes numbers and sizes, such as x.shape[0] // 2, and no arrays or fractions of sizes. "
-        "jax.scipy.signal.stft computes such fractions: cut the frames by x[starts[:, None] + "
-        "jax.numpy.arange(width)], and transform them by jax.numpy.fft.rfft"
-    ),
     "shape polymorphism for `permutation`": (
         "sort by random numbers: x[jax.numpy.argsort(jax.random.uniform(key, x.shape[:1]))]"
     ),
-    "The problem arose with the `int` function": (
-        "integer arithmetic keeps a size a size: x.shape[0] // 2 or x.shape[0] * 3 // 4 in place of "
-        "int(x.shape[0] * 0.5)"
+    "unsupported operand type(s) for *: 'list' and 'DynamicJaxprTracer'": (
+        "a list cannot be repeated as often as a size says. In place of jax.numpy.array_split(x, 3) write "
+        "jax.numpy.split(x, [(n + 2) // 3, (n + 2) // 3 + (n + 1) // 3]) with n = x.shape[0]"
+    ),
+    "jnp.squeeze with axis=None": (
+        "name the axes, as in jax.numpy.squeeze(x, axis=1). jax.numpy.cov and corrcoef name none: with c = x - "
+        "x.mean(1, keepdims=True), the covariance is c @ c.T / (x.shape[1] - 1)"
     ),
     "Attempted boolean conversion of traced array": (
         "choose by values with jax.numpy.where(condition, a, b), or run one of two functions with jax.lax.cond; and "
         "write jax.numpy.arange for numpy.arange, as NumPy's functions take no sizes that have names"
     ),
     "padding argument to conv_general_dilated should be a string": (
-        "JAX has no gradient of a strided convolution at these sizes: name them as multiples of the stride and a rest, "
+        "paddings of a convolution are numbers, 'SAME' or 'VALID': for others, pad by jax.numpy.pad before it. JAX has "
+        "no gradient of a strided convolution at these sizes: name them as multiples of the stride and a rest, "
         'such as "2*h + 1", or use jax.jit with the plugin (docs/plugin.md)'
     ),
 }
 """Advice against errors by a part of their texts."""
+
+_ADVICE_ON_SIZES = {
+    "It arose in the jnp.arange argument": (
+        "jax.numpy.arange takes numbers and sizes, such as x.shape[0] // 2, and no arrays or fractions of sizes. "
+        "jax.scipy.signal.stft computes such fractions: cut the frames by x[starts[:, None] + "
+        "jax.numpy.arange(width)], and transform them by jax.numpy.fft.rfft"
+    ),
+    "The problem arose with the `int` function": (
+        "integer arithmetic keeps a size a size: x.shape[0] // 2 or x.shape[0] * 3 // 4 in place of "
+        "int(x.shape[0] * 0.5)"
+    ),
+}
+"""Advice where the number that is wanted was computed of sizes, and not of the values of arguments."""
+
+_VALUE = re.compile(r"depends on the values? of the arguments? (.+?)\.\s")
+_CONVERSIONS = ("__array__() was called on traced", "in the item() method of", "The problem arose with the `")
+_COUNT_WANTED = (
+    "Shapes must be 1D sequences of concrete values",
+    "where concrete value is expected",
+    "__index__() method was called on traced array",
+    "was not hashable: (JitTracer",
+)
+_KEEP_ARRAY = (
+    "an array has no value while the function is traced: leave out float(), int() and .item(), for arithmetic takes an "
+    "array of shape () as it takes a number, and write jax.numpy's functions in place of those of NumPy and math"
+)
 
 _NO_NUMBER = (
     "a size that has a name is not an int while the function is traced: in place of functions of NumPy and math, use "
@@ -94,13 +126,12 @@ def noted_traces() -> Iterator[None]:
 
 def note_on(message: str) -> str:
     """Advice against an error of that text; "" where there is none."""
-    if found := _COMPARISON.match(message):
+    if found := _COMPARISON.search(message):
         return _on_comparison(*found.groups())
     if found := _DIVISION.search(message):
-        factor, name, divisor = int(found[1] or 1), found[2], int(found[3])
-        return _on_division(name, divisor // math.gcd(factor, divisor))
+        return _on_division(*found.groups())
     if found := _UNEVEN.search(message):
-        return _on_division(found[1], int(found[2]))
+        return _on_division(*found.groups())
     if any(text in message for text in _NUMBER_WANTED):
         return _NO_NUMBER
     if found := _TWO_SHAPES.search(message):
@@ -108,11 +139,56 @@ def note_on(message: str) -> str:
     if found := _OF_DATA.search(message):
         name = found[1] or found[2]
         return f"for a size that is read from data, write shlo_disc.numpy.{name} in place of jax.numpy.{name}"
-    return next((advice for words, advice in _ADVICE.items() if words in message), "")
+    return _of(_ADVICE, message) or _on_value(message) or _of(_ADVICE_ON_SIZES, message)
 
 
-def _on_division(name: str, divisor: int) -> str:
-    return f'declare the size as a multiple: write "{divisor}*{name}" in place of "{name}" in args= or dynamic='
+def _of(advice: dict[str, str], message: str) -> str:
+    return next((text for words, text in advice.items() if words in message), "")
+
+
+def _on_value(message: str) -> str:
+    """Advice where the value of an array is wanted while the function is traced; "" where a size is."""
+    found = _VALUE.search(f"{message} ")
+    if found and any(words in message for words in _CONVERSIONS):
+        return _KEEP_ARRAY
+    if not found and "JitTracer" not in message or not any(words in message for words in _COUNT_WANTED):
+        return ""
+    name = found[1] if found and found[1].isidentifier() else ""
+    static = f"static_argnames={name!r}" if name else "static_argnames="
+    return (
+        f"the value of {name or 'an array'} is not known while the function is traced: for a size or a count, pass an "
+        f"array of that size and write y.shape[0], or fix the number by {static} of shlo_disc.jit or by "
+        f"functools.partial(function, {name or 'n'}=...); docs/guides/data-sizes.md is about sizes read from data"
+    )
+
+
+def _on_division(text: str, divisor: str) -> str:
+    """Advice on a size `text` that JAX cannot divide by `divisor`."""
+    try:
+        size = Expr.parse(text)
+    except ProgramError:
+        return ""
+    if "mod(" in text and divisor.isdecimal():
+        return (
+            f"round with //, not %: n up to a multiple is -(-n // {divisor}) * {divisor}, so pad by -(-n // {divisor}) "
+            f"* {divisor} - n; down it is n // {divisor} * {divisor}"
+        )
+    (_, monomial), *rest = size.terms
+    names = [str(atom) for atom, power in monomial if power == 1 and str(atom).isidentifier()]
+    is_linear = divisor.isdecimal() and names and all(not others for _, others in rest)
+    if is_linear and (named := _multiple(size, names[-1], int(divisor))):
+        return f'declare the size as a multiple: write "{named}" in place of "{names[-1]}" in args= or dynamic='
+    return f"write the quotient in place of -1: x.reshape(x.size // {divisor}, {divisor}), which each call checks"
+
+
+def _multiple(size: Expr, name: str, divisor: int) -> str:
+    """The text for a symbol with which `divisor` divides a size of one monomial and a constant; "" where none does."""
+    (factor, _), *_ = size.terms
+    step = divisor // math.gcd(factor, divisor)
+    rest = next((r for r in range(step) if (size.constant_term - factor * r) % divisor == 0), None)
+    if rest is None or rest and size.terms[0][1][1:]:
+        return ""
+    return f"{step}*{name}" + (f" - {rest}" if rest else "")
 
 
 def _on_shapes(text: str) -> str:
@@ -133,13 +209,27 @@ def _on_shapes(text: str) -> str:
 
 
 def _on_comparison(left: str, op: str, right: str) -> str:
-    if op not in _BOTH_WAYS:
-        return f'where it always holds, state it: constraints=("{left} == {right}",)'
-    more, less = (f"{right} {sign} 1" for sign in "+-")
-    if right.isdecimal():
-        more, less = str(int(right) + 1), str(int(right) - 1)
-    holds, fails = (f"{left} {text.format(value=right, more=more, less=less)}" for text in _BOTH_WAYS[op])
-    return f'where it always holds, state it: constraints=("{holds}",); where it never does, constraints=("{fails}",)'
+    try:
+        relation = Relation(op, Expr.parse(left), Expr.parse(right))
+    except ProgramError:
+        return ""
+    if op in ("==", "!="):
+        return f'where it always holds, state it: constraints=("{_written(Relation.eq(relation.lhs, relation.rhs))}",)'
+    likely, other = sorted((relation, relation.negate()), key=lambda r: r.operator not in (">", ">="))
+    return (
+        "JAX decides one way for all sizes: state which one holds for yours, "
+        f'constraints=("{_written(likely)}",) or constraints=("{_written(other)}",). For sizes, min and max are '
+        "jax.core.min_dim and jax.core.max_dim"
+    )
+
+
+def _written(relation: Relation) -> str:
+    """The relation as people write it, with what constraints= takes: `n <= 16` for `- 2*n + 32 >= 0`."""
+    operator, size = relation.normal()
+    factor = content((c, m) for c, m in size.terms if m)
+    if operator == ">=" and factor > 1:
+        size = Expr.from_terms((c // factor, m) for c, m in size.terms)  # rounded down, as factor * e >= - c allows
+    return str(Relation(operator, size, Expr.const(0)).balanced())
 
 
 __all__ = ["note_on", "noted_traces"]

@@ -11,7 +11,18 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.run.remedies import calls, commands, files, jitted, plugin, shapes, specifications, torch_programs, traced
+from tests.run.remedies import (
+    calls,
+    commands,
+    files,
+    jitted,
+    plugin,
+    shapes,
+    specifications,
+    torch_programs,
+    traced,
+    traced_sizes,
+)
 from tests.run.remedies.case import Case
 
 
@@ -24,7 +35,7 @@ def cases_of(module: ModuleType) -> list[type[Case]]:
     ]
 
 
-MODULES = (specifications, shapes, traced, calls, jitted, files, commands, torch_programs, plugin)
+MODULES = (specifications, shapes, traced, traced_sizes, calls, jitted, files, commands, torch_programs, plugin)
 CASES = [case for module in MODULES for case in cases_of(module)]
 
 

@@ -114,7 +114,7 @@ class ConstraintOnNothing(Case):
 
 class BranchOnSize(Case):
     error = Exception
-    remedy = r"where it always holds, state it: constraints=(\(\"b >= 4\",\)); where it never does"
+    remedy = r"state which one holds for yours, constraints=(\(\"b >= 4\",\)) or"
 
     def provoke(self) -> Any:
         return shlo_disc.compile(self.function, args=(("b", "float32"),))
@@ -129,7 +129,7 @@ class BranchOnSize(Case):
 
 
 class BranchThatFails(BranchOnSize):
-    remedy = r"where it never does, constraints=(\(\"b <= 3\",\))"
+    remedy = r"for yours, constraints=.* or constraints=(\(\"b <= 3\",\))"
 
     def follow(self, found: re.Match[str]) -> Numbers:
         constraints = value_of(found[1])

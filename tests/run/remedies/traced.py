@@ -78,7 +78,7 @@ class Stft(Case):
 
 class InverseTransform(Case):
     error = Exception
-    remedy = r"state it: constraints=(\(.*?,\)); where"
+    remedy = r"for yours, constraints=(\(.*?,\)) or"
 
     def provoke(self) -> Any:
         return compiled(jnp.fft.irfft, ("n", "complex64"))
