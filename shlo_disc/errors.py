@@ -143,7 +143,10 @@ CODES = (
     Code("DISC-O102", "OptionError", r"to a JAX function|^an Exp", "shapes were given for a program that has its own"),
     Code("DISC-O103", "OptionError", r"cache holds native|^the cache directory", "the cache directory is not safe"),
     Code("DISC-O104", "OptionError", r"^no stage|no pass of ours", "a stage or a pass does not exist"),
-    Code("DISC-O105", "OptionError", r"^(static|donate)_arg|^dynamic|^constraints= |is static", "invalid use of `jit`"),
+    Code(
+        "DISC-O105", "OptionError", r"^(static|donate)_arg|^dynamic|^(constraints= |no call)|is static",
+        "invalid use of `jit`",
+    ),
     Code("DISC-O106", "OptionError", r"^unknown target", "the target does not exist"),
     Code("DISC-O107", "OptionError", r"needs --dims", "the sizes of the arguments are missing"),
     Code("DISC-O108", "OptionError", r"the program does not fail", "the program to reduce does not fail"),

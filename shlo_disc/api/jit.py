@@ -111,7 +111,7 @@ class Jitted:
         static: Arguments,
         donated: frozenset[int],
     ):
-        from shlo_disc.importer.specifications import constraint_fault
+        from shlo_disc.importer.constraints import constraint_fault
 
         functools.update_wrapper(self, function)
         _check_static(function)

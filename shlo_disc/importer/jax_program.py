@@ -25,11 +25,11 @@ from shlo_disc.runtime.exporting import exporting
 from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
+from .constraints import constraint_fault
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
 from .specifications import (
     check_sequence,
     check_specifications,
-    constraint_fault,
     is_pair,
     numpy_name,
     parameters_of,

@@ -50,43 +50,6 @@ def check_specifications(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
                 raise ProgramError(f"args= and kwargs= have pairs of a shape and a dtype: write {where} as {wanted!r}")
 
 
-def constraint_fault(constraints: Any) -> str:
-    """The fault of `constraints` that are no sequence of comparisons, and what to write; "" where there is none."""
-    if isinstance(constraints, str):
-        return f"constraints= is a sequence of strings: write constraints=({constraints!r},)"
-    for constraint in constraints:
-        if not isinstance(constraint, str):
-            return f"constraints= is a sequence of strings, such as 'b <= 64', and {constraint!r} is none"
-        found = _COMPARISON.findall(constraint)
-        if "%" in constraint:
-            instead = _REMAINDER.sub(r"mod(\1, \2)", constraint)
-            return f"constraints= has the remainder as a function: write {instead!r} in place of {constraint!r}"
-        if "/" in constraint:
-            return f"constraints= has no fractions, as in {constraint!r}: write floordiv(s, 2), or 2*t in place of s"
-        if len(found) == 1 and found[0] in ("<=", ">=", "=="):
-            continue
-        if found == ["!="]:
-            return f"constraints= cannot state {constraint!r}: leave it out, or state a range by <= and >="
-        wanted = f"write {_comparison(constraint, found[0])!r}" if len(found) == 1 else "write each one by itself"
-        instead = wanted if found else "write it as 'b <= 64', 'b >= 2' or 's == 2*t'"
-        return f"constraints= compares sizes by <=, >= or ==, and {constraint!r} does not: {instead}"
-    return ""
-
-
-_COMPARISON = re.compile(r"<=>|[<>=!]=|[<>=]")
-_REMAINDER = re.compile(r"(\w+)\s*%\s*(\w+)")
-
-
-def _comparison(constraint: str, sign: str) -> str:
-    """The comparison that was meant: of integers, b < 64 is b <= 63."""
-    left, right = (side.strip() for side in constraint.split(sign))
-    if sign not in "<>":
-        return f"{left} == {right}"
-    step = 1 if sign == ">" else -1
-    bound = str(int(right) + step) if right.isdecimal() else f"{right} {'+' if step > 0 else '-'} 1"
-    return f"{left} {sign}= {bound}"
-
-
 def warn_of_narrowed(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Warn of stated 64-bit dtypes that JAX makes 32-bit ones, as it does while jax_enable_x64 is off."""
     for name, values in (("args", list(args)), ("kwargs", kwargs)):
@@ -211,6 +174,6 @@ def _is_key_dtype(value: Any) -> bool:
 
 
 __all__ = [
-    "check_sequence", "check_specifications", "constraint_fault", "is_dtype", "is_pair", "numpy_name", "parameters_of",
+    "check_sequence", "check_specifications", "is_dtype", "is_pair", "numpy_name", "parameters_of",
     "warn_of_narrowed",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 
 import shlo_disc
 from shlo_disc import Options
@@ -146,6 +147,46 @@ class SizeInPlaceOfConstraint(ConstraintWithLess):
 
     def provoke(self) -> Any:
         return shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=("b",))
+
+
+class ConstraintsThatContradict(Case):
+    error = ProgramError
+    remedy = (
+        r"no call can satisfy the constraints '(b >= 8)' and '(b <= 4)' together: change one of them, or leave it out"
+    )
+
+    def provoke(self) -> Any:
+        return self.compiled("b >= 2", "b >= 8", "b <= 4")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        with pytest.raises(OptionError, match="satisfy the constraints 'b >= 8' and 'b <= 4'"):
+            shlo_disc.jit(add_one, constraints=("b >= 8", "b <= 4"))
+        run_add_one(self.compiled("b >= 2", found[2]), 3)
+        return run_add_one(self.compiled("b >= 2", found[1]), 9)
+
+    @staticmethod
+    def compiled(*constraints: str) -> Any:
+        return shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=constraints)
+
+
+class ConstraintsOfTwoSizes(ConstraintsThatContradict):
+    remedy = r"the constraints '(b >= 2)' and '(b == 1)' together"
+
+    def provoke(self) -> Any:
+        return self.compiled("b >= 2", "b == 1")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(self.compiled(found[2]), 1)
+
+
+class ConstraintThatNoSizeSatisfies(ConstraintsThatContradict):
+    remedy = r"satisfy the constraint 'b <= 0': sizes are at least 1, and one that may be 0 is named \"(b - 1)\""
+
+    def provoke(self) -> Any:
+        return self.compiled("b <= 0")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(shlo_disc.compile(add_one, args=((found[1], "float32"),), constraints=("b <= 1",)), 0)
 
 
 class OtherPlatform(Case):

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Constraints on sizes, in `constraints=` of `shlo_disc.compile` and `shlo_disc.jit`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from shlo_disc.errors import ProgramError
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
+
+_COMPARISON = re.compile(r"<=>|[<>=!]=|[<>=]")
+_REMAINDER = re.compile(r"(\w+)\s*%\s*(\w+)")
+
+
+def constraint_fault(constraints: Any) -> str:
+    """The fault of `constraints` that are no sequence of comparisons, and what to write; "" where there is none."""
+    if isinstance(constraints, str):
+        return f"constraints= is a sequence of strings: write constraints=({constraints!r},)"
+    for constraint in constraints:
+        if not isinstance(constraint, str):
+            return f"constraints= is a sequence of strings, such as 'b <= 64', and {constraint!r} is none"
+        found = _COMPARISON.findall(constraint)
+        if "%" in constraint:
+            instead = _REMAINDER.sub(r"mod(\1, \2)", constraint)
+            return f"constraints= has the remainder as a function: write {instead!r} in place of {constraint!r}"
+        if "/" in constraint:
+            return f"constraints= has no fractions, as in {constraint!r}: write floordiv(s, 2), or 2*t in place of s"
+        if len(found) == 1 and found[0] in ("<=", ">=", "=="):
+            continue
+        if found == ["!="]:
+            return f"constraints= cannot state {constraint!r}: leave it out, or state a range by <= and >="
+        wanted = f"write {_comparison(constraint, found[0])!r}" if len(found) == 1 else "write each one by itself"
+        instead = wanted if found else "write it as 'b <= 64', 'b >= 2' or 's == 2*t'"
+        return f"constraints= compares sizes by <=, >= or ==, and {constraint!r} does not: {instead}"
+    return _contradiction(constraints)
+
+
+def _comparison(constraint: str, sign: str) -> str:
+    """The comparison that was meant: of integers, b < 64 is b <= 63."""
+    left, right = (side.strip() for side in constraint.split(sign))
+    if sign not in "<>":
+        return f"{left} == {right}"
+    step = 1 if sign == ">" else -1
+    bound = str(int(right) + step) if right.isdecimal() else f"{right} {'+' if step > 0 else '-'} 1"
+    return f"{left} {sign}= {bound}"
+
+
+def _contradiction(constraints: Sequence[str]) -> str:
+    """The fault of constraints that no sizes of at least 1 satisfy, with two of them where these suffice; or ""."""
+    try:
+        relations = [Relation.parse(text) for text in constraints]
+    except ProgramError:  # JAX's parser says what is wrong
+        return ""
+    if _is_satisfiable(relations):
+        return ""
+    for i, relation in enumerate(relations):
+        if not _is_satisfiable([relation]):
+            return (
+                f"no call can satisfy the constraint {constraints[i]!r}: sizes are at least 1, and one that may be 0 "
+                'is named "b - 1" in the shape, where b is at least 1'
+            )
+    pairs = ((i, k) for k in range(len(relations)) for i in range(k))
+    found = next(((i, k) for i, k in pairs if not _is_satisfiable([relations[i], relations[k]])), range(len(relations)))
+    texts = " and ".join(repr(constraints[i]) for i in found)
+    return f"no call can satisfy the constraints {texts} together: change one of them, or leave it out"
+
+
+def _is_satisfiable(relations: Sequence[Relation]) -> bool:
+    facts = Facts()
+    try:
+        for name in sorted({name for relation in relations for name in relation.symbols()}):
+            facts.declare(name, min=1)
+        for relation in relations:
+            facts.add(relation)
+    except ProgramError:
+        return False
+    return True
+
+
+__all__ = ["constraint_fault"]
