@@ -39,16 +39,21 @@ class Static:
     leaves: tuple[tuple[type, Hashable], ...]
 
     @staticmethod
-    def of(value: Any) -> tuple[Static, list[Any]]:
-        """The Static and arrays of a pytree; Python's numbers are none. Raises ArgumentTypeError without a hash."""
+    def of(value: Any, place: Callable[[Any], str]) -> tuple[Static, list[Any]]:
+        """The Static and arrays of a pytree; Python's numbers are none. place: the name of a leaf, by its path.
+
+        Raises ArgumentTypeError for a leaf without a hash.
+        """
         leaves, tree = jax.tree.flatten(value)
         where = tuple(i for i, leaf in enumerate(leaves) if not _is_array(leaf))
         for i in where:
             try:
                 hash(leaves[i])
             except TypeError:
-                kind = type(leaves[i]).__name__
-                raise ArgumentTypeError(f"a leaf that is no array has to be hashable, and {kind} is not") from None
+                path, leaf = jax.tree_util.tree_leaves_with_path(value)[i]
+                raise ArgumentTypeError(
+                    f"a leaf that is no array has to be hashable, and {type(leaf).__name__} is not: {place(path)}"
+                ) from None
         static = Static(tree, where, tuple((type(leaves[i]), leaves[i]) for i in where))
         return static, [leaf for leaf in leaves if _is_array(leaf)]
 
@@ -75,7 +80,7 @@ class _OfArrays:
     def __call__(self, arrays: list[Any]) -> list[Any]:
         args, kwargs = self._static.filled(arrays)
         result = jax.tree.map(_size_as_array, self._function(*args, **kwargs))
-        found, leaves = Static.of(result)
+        found, leaves = Static.of(result, lambda path: f"the result{jax.tree_util.keystr(path)}")
         if self._results not in (None, found):
             raise RecompileError("what the function returns besides arrays differs between sizes: return arrays")
         self._results = found
@@ -92,11 +97,12 @@ def _of_the_call(message: str, call: Call) -> str:
     leaves = jax.tree_util.tree_leaves_with_path(call)
     paths = [path for path, leaf in leaves if _is_array(leaf)]
 
-    def name(found: re.Match[str]) -> str:
-        path = paths[int(found[1])]
-        return ("args" if path[0].idx == 0 else "kwargs") + jax.tree_util.keystr(path[1:])
+    return _ARRAY.sub(lambda found: _place(paths[int(found[1])]), message)
 
-    return _ARRAY.sub(name, message)
+
+def _place(path: Any) -> str:
+    """The place that a leaf of (args, kwargs) has in the call, such as `args[0]['w']`."""
+    return ("args" if path[0].idx == 0 else "kwargs") + jax.tree_util.keystr(path[1:])
 
 
 _ARRAY = re.compile(r"args\[0\]\[(\d+)\]")
@@ -165,7 +171,7 @@ class FilteredJit:
         return self.trace(*args, **kwargs).lower()
 
     def _program(self, call: Call) -> tuple[tuple[_OfArrays, Jitted], list[Any]]:
-        static, arrays = Static.of(call)
+        static, arrays = Static.of(call, _place)
         with self._lock:
             found = self._programs.get(static)
             if found is None:

@@ -213,10 +213,13 @@ def _not_an_array(message: str) -> str:
     found = _NO_ARRAY.search(message)
     if found is None:
         return message
-    return (
-        f"the argument {found[2]} is a {found[1]}, which is not an array: give an array, a jax.ShapeDtypeStruct or a "
+    advice = (
+        "give an array, a jax.ShapeDtypeStruct or a "
         'pair such as ("b, 768", "float32"), or fix its value by functools.partial(function, ...)'
     )
+    if not found[2].isidentifier():  # a leaf of a pytree
+        advice = "shlo_disc.jit(function, filter=True) makes static what is not an array, or give an array or a pair"
+    return f"the argument {found[2]} is a {found[1]}, which is not an array: {advice}"
 
 
 def _spec(leaf: Any, scope: export.SymbolicScope) -> Any:

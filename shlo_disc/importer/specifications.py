@@ -47,7 +47,10 @@ def check_specifications(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         for path, leaf in jax.tree_util.tree_flatten_with_path(values, is_leaf=_is_whole)[0]:
             if (wanted := _wanted(leaf)) is not None:
                 where = f"{name}{jax.tree_util.keystr(path)}"
-                raise ProgramError(f"args= and kwargs= have pairs of a shape and a dtype: write {where} as {wanted!r}")
+                setting = ", or fix a setting by functools.partial(function, ...)" if isinstance(leaf, str) else ""
+                raise ProgramError(
+                    f"args= and kwargs= have pairs of a shape and a dtype: write {where} as {wanted!r}{setting}"
+                )
 
 
 def warn_of_narrowed(args: Sequence[Any], kwargs: dict[str, Any]) -> None:

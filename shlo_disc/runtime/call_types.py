@@ -136,7 +136,7 @@ def specifications(
     try:
         specs = export.symbolic_args_specs(canonical((args, kwargs)), shapes, constraints)
     except TypeError as error:
-        raise ArgumentTypeError(str(error)) from None
+        raise ArgumentTypeError(_no_array(args, kwargs) or str(error)) from None
     except IndexError:  # which JAX's parser raises where a number stands for a dimension that an argument lacks
         raise OptionError("dynamic= has shapes of more dimensions than the arguments have") from None
     except ValueError as error:  # the texts of JAX's parser
@@ -151,6 +151,22 @@ def specifications(
         return jax.ShapeDtypeStruct(spec.shape, spec.dtype, weak_type=_weak_type(leaf) != "")
 
     return jax.tree.map(with_type, specs, (args, kwargs))
+
+
+def _no_array(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The first leaf of a call that JAX does not take as an array, and the option that makes it static; or ""."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path((args, kwargs)):
+        try:
+            export.symbolic_args_specs(((leaf,), {}), None)
+        except TypeError:
+            fault = f"{_name(path)} is a {type(leaf).__name__}, which is not an array"
+            if len(path) > 2:
+                return f"{fault}: shlo_disc.jit(function, filter=True) makes static what is not an array"
+            where = f"static_argnames={path[1].key!r}" if path[0].idx else f"static_argnums={path[1].idx}"
+            return (
+                f"{fault}: make the argument static by {where} of shlo_disc.jit, or all that is no array by filter=True"
+            )
+    return ""
 
 
 _OTHER_SIZE = re.compile(

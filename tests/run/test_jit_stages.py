@@ -166,8 +166,10 @@ def test_filter_is_checked() -> None:
         shlo_disc.jit(model, filter=True, static_argnames="scale")
     with pytest.raises(OptionError, match="dynamic= has 1 entries, and the call has 2"):
         shlo_disc.jit(model, filter=True, dynamic=("b",))(jnp.ones(2), jnp.ones(2))
-    with pytest.raises(ArgumentTypeError, match="has to be hashable, and set is not"):
-        shlo_disc.jit(lambda s: 1, filter=True)({1})
+    with pytest.raises(ArgumentTypeError, match=r"has to be hashable, and set is not: args\[0\]\['s'\]"):
+        shlo_disc.jit(lambda s: 1, filter=True)({"s": {1}})
+    with pytest.raises(ArgumentTypeError, match=r"has to be hashable, and set is not: the result\[0\]"):
+        shlo_disc.jit(lambda s: ({1}, s), filter=True)(1)
 
 
 def test_keys() -> None:

@@ -209,6 +209,55 @@ class NoHash(Case):
         return shlo_disc.jit(scaled, static_argnums=1)(X, (2.0,)), X * 2
 
 
+class FunctionInTree(Case):
+    error = ArgumentTypeError
+    remedy = r"args\[0\]\['act'\] is a function, which is not an array: shlo_disc\.jit\(function, (filter)=(True)\)"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(self.applied)({"act": add_one, "w": W}, X)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        function = shlo_disc.jit(self.applied, **{found[1]: value_of(found[2])})
+        return function({"act": add_one, "w": W}, X), X @ W + 1
+
+    @staticmethod
+    def applied(model: Any, x: Any) -> Any:
+        return model["act"](x @ model["w"])
+
+
+class FunctionInTreeOfCompile(FunctionInTree):
+    remedy = r"the argument model\['act'\] is a .*which is not an array: shlo_disc\.jit\(function, (filter)=(True)\)"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(self.applied, args=({"act": add_one, "w": W}, X))
+
+
+class TextAsArgument(Case):
+    error = ArgumentTypeError
+    remedy = r"args\[1\] is a str, which is not an array: .* static by (static_argnums)=(1) of .* by (filter)=(True)"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(self.chosen)(X, "twice")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        static, filtered = (
+            shlo_disc.jit(self.chosen, **{name: value_of(value)})(X, "twice")
+            for name, value in (found.groups()[:2], found.groups()[2:])
+        )
+        return np.stack([static, filtered]), np.stack([2 * X] * 2)
+
+    @staticmethod
+    def chosen(x: Any, mode: str) -> Any:
+        return x * 2 if mode == "twice" else x
+
+
+class TextByName(TextAsArgument):
+    remedy = r"kwargs\['mode'\] is a str, .* by (static_argnames)=('mode') of .* by (filter)=(True)"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(self.chosen)(X, mode="twice")
+
+
 class StaticsOfJax(Case):
     error = OptionError
     remedy = r"give (static_argnums)= to shlo_disc\.jit"
