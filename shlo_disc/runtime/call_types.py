@@ -15,6 +15,7 @@ from jax import export
 from shlo_disc.errors import ArgumentTypeError, OptionError
 from shlo_disc.runtime.adapt import unmasked
 from shlo_disc.runtime.described import count_text
+from shlo_disc.runtime.parameter_names import listed
 
 _PYTHON_NUMBERS = (int, float, complex)  # a bool's type is not weak
 
@@ -60,8 +61,8 @@ def _other_arguments(given: Sequence[str], known: Sequence[str]) -> str:
     """The difference between the arguments of two calls, of one of which there are more."""
     missing = [name for name in known if name not in given]
     new = [name for name in given if name not in known]
-    texts = [f"it has no {' and no '.join(missing)}"] if missing else []
-    return ", and ".join([*texts, f"{', '.join(new)} is new"] if new else texts)
+    texts = [f"it has no {listed(missing)}"] if missing else []
+    return ", and ".join([*texts, f"{listed(new)} is new"] if new else texts)
 
 
 FORBIDDEN = "constraints= forbids these sizes: change what it states, or leave it out"

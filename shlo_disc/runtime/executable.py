@@ -27,8 +27,8 @@ from .jax_arrays import jax_converter
 from .keys import key_array
 from .native_module import install_blas, install_custom_call, install_extension_dtype, install_lapack
 from .native_owner import NativeOwner
-from .parameter_names import ParameterNames
-from .tree import LEAF, TreeSpec, call_tree, explainer
+from .parameter_names import ParameterNames, explained
+from .tree import LEAF, TreeSpec, call_tree
 from .words_of_torch import explainer_of_torch, names_of_torch, of_array
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class LoadedExecutable(NativeOwner):
         """The function that explains why a call does not fit `tree`. bound: how many arguments `bind` has fixed."""
         if self._names_of_torch:
             return explainer_of_torch(self.name, self._names_of_torch, bound)
-        return explainer(self.name, tree, bound)
+        return explained(self.name, tree, self.parameter_names, bound)
 
     @functools.cached_property
     def in_jax(self) -> JaxFunction:

@@ -25,7 +25,7 @@ from .described import program_text
 from .exporting import keep
 from .keys import key_array, key_data
 from .size_steps import evaluate
-from .tree import TreeSpec, explain_difference
+from .tree import TreeSpec
 
 if TYPE_CHECKING:
     from .executable import LoadedExecutable
@@ -66,7 +66,8 @@ class JaxFunction:
         """The call as it stands in the function that is traced. Raises ArgumentTypeError and ShapeError."""
         leaves = self._trees[0].flatten((args, dict(kwargs)))
         if leaves is None:
-            raise ArgumentTypeError(explain_difference(self.name, self._executable.in_tree, args, dict(kwargs)))
+            explain = self._executable.explainer(self._executable.in_tree)
+            raise ArgumentTypeError(explain(args, dict(kwargs)))
         rows = self.header["arguments"]
         results = _differentiable(self, *(_array(leaf, row) for leaf, row in zip(leaves, rows, strict=True)))
         return self._trees[1].unflatten(_with_keys(results, self.header["results"]))

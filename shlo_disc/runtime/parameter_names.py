@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shlo_disc.errors import ArgumentTypeError, ArtifactError
 
-from .tree import TreeSpec
+from .tree import TreeSpec, differing, explainer
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,34 @@ class ParameterNames:
             placed.append(rest.pop(name))
         return tuple(placed), rest
 
+    def explained(
+        self, name: str, expected: TreeSpec, args: Sequence[Any], kwargs: Mapping[str, Any], bound: int = 0
+    ) -> str:
+        """The parameters that a call of another structure than `expected` lacks, or that differ; "" without names.
+
+        name: of the function. bound: the number of arguments that `bind` has fixed, which have names here.
+        """
+        if not self:
+            return ""
+        count, known = bound + len(expected.children[0].children), expected.children[1].keys
+        every = [*self.names, *[""] * (count - len(self.names))]
+        names = every[:count]
+        given = bound + len(args)
+        missing = [own or f"args[{place}]" for place, own in enumerate(names) if place >= given and own not in kwargs]
+        if twice := [own for own in names[:given] if own and own in kwargs]:
+            fault = f"the call gives {twice[0]} by position and by name"
+        elif unknown := [key for key in kwargs if key not in names and key not in known]:
+            fault = f"the call gives {unknown[0]!r}, which is none of them"
+        elif given > count:
+            fault = f"the call gives {given} by position"
+        elif missing or (missing := [key for key in known if key not in kwargs]):
+            fault = f"the call lacks {listed(missing)}"
+        else:
+            places = [bound + i for i in differing(expected.children[0].children, args) if names[bound + i]]
+            fault = ", ".join(f"args[{place}] is {names[place]}" for place in places)
+        shown = [own or f"args[{place}]" for place, own in enumerate(every)]
+        return f"'{name}' takes {listed([*shown, *known])}: {fault}"
+
     def with_weights(self, args: Sequence[Any], weights: Mapping[str, Any]) -> list[Any]:
         """The first arguments of a program: those given by position, and after them the weights in their places.
 
@@ -57,6 +85,17 @@ class ParameterNames:
         return [*args, *(weights[name] for name in rest[:count])]
 
 
+def explained(
+    name: str, expected: TreeSpec, names: ParameterNames, bound: int = 0
+) -> Callable[[tuple[Any, ...], dict[str, Any]], str]:
+    """The function that explains for a call why its structure is not `expected`, with the names of parameters.
+
+    bound: as for explain_difference.
+    """
+    explain = explainer(name, expected, bound)
+    return lambda args, kwargs: explain(args, kwargs) + names.explained(name, expected, args, kwargs, bound)
+
+
 def listed(names: Sequence[str], most: int = 8) -> str:
     """Names in one line, of which the first and the last ones are shown where there are many."""
     shown = list(names)
@@ -65,4 +104,4 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(name or "one without a name" for name in shown)
 
 
-__all__ = ["ParameterNames", "listed"]
+__all__ = ["ParameterNames", "explained", "listed"]

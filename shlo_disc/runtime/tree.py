@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import collections
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -206,6 +206,12 @@ def explain_difference(
         f"as when the function '{name}' was exported{counted}, but they have the following structural differences:\n"
         + "\n".join(differences)
     )
+
+
+def differing(expected: Sequence[TreeSpec], values: Sequence[Any]) -> list[int]:
+    """The positions of values whose structure is not the expected one."""
+    pairs = enumerate(zip(expected, values, strict=False))
+    return [i for i, (spec, value) in pairs if next(_differences("", spec, value), None) is not None]
 
 
 def _differences(path: str, spec: TreeSpec, value: Any) -> Iterator[tuple[str, str, str, str]]:

@@ -108,6 +108,53 @@ class NumberOfArguments(Case):
         return compiled_layer()(*(X, W)[: int(found[1])]), X @ W
 
 
+class MissingParameter(NumberOfArguments):
+    remedy = r"'layer' takes x, w: the call lacks (w)\n"
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled_layer()(X, **{found[1]: W}), X @ W
+
+
+class UnknownParameter(NumberOfArguments):
+    remedy = r"'layer' takes x, (w): the call gives 'weight', which is none of them"
+
+    def provoke(self) -> Any:
+        return compiled_layer()(X, weight=W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled_layer()(X, **{found[1]: W}), X @ W
+
+
+class ParameterGivenTwice(NumberOfArguments):
+    remedy = r"'layer' takes x, w: the call gives (x) by position and by name"
+
+    def provoke(self) -> Any:
+        return compiled_layer()(X, x=X)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled_layer()(**{found[1]: X}, w=W), X @ W
+
+
+class TooManyArguments(NumberOfArguments):
+    remedy = r"'layer' takes (x, w): the call gives 3 by position"
+
+    def provoke(self) -> Any:
+        return compiled_layer().bind(X)(W, W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled_layer()(*({"x": X, "w": W}[name] for name in found[1].split(", "))), X @ W
+
+
+class StructureOfParameter(NumberOfArguments):
+    remedy = r"'layer' takes x, w: args\[1\] is (w)\n"
+
+    def provoke(self) -> Any:
+        return compiled_layer()(X, [W])
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled_layer()(X, **{found[1]: W}), X @ W
+
+
 class MaskedArray(Case):
     error = ArgumentTypeError
     remedy = r"args\[0\] is a masked array, .*use value\.(\w+)\(\.\.\.\)"
