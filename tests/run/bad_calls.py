@@ -19,6 +19,7 @@ from tests.run.call_programs import params, steps, view, zeros
 def text_of(error: BaseException) -> str:
     """An error's message without its code, with links to JAX's documentation as when the tests were written."""
     text = error.message if isinstance(error, DiscError) else str(error)
+    text = text.rstrip(" ")
     return re.sub(r"https://docs\.jax\.dev/\S+?(?=#)", "https://docs.jax.dev/en/latest/export/shape_poly.html", text)
 
 
@@ -62,7 +63,7 @@ def layer_sizes(finding: str, s: int, b: int) -> str:
 
 @dataclass(frozen=True)
 class BadCall:
-    """A call, its error, and whether jax.export says the same."""
+    """A call, its error, and whether jax.export says the same. parameters: what follows that, with their names."""
 
     program: str
     args: Callable[[], tuple[Any, ...]]
@@ -70,13 +71,15 @@ class BadCall:
     message: str
     as_jax: bool = True
     kwargs: tuple[tuple[str, Any], ...] = ()
+    parameters: str = ""
 
 
 def not_a_leaf(path: str, kind: str) -> str:
     """The text for a container or None in place of an array. JAX, having lost the array, speaks of an 'int'."""
-    return tree(
+    differs = tree(
         f"{path} is a <class '{kind}'> in the invocation and a pytree leaf when exported, so their Python types differ."
     )
+    return f"{differs}'layer' takes p, x: {path[:7]} is {'px'[int(path[5])]}"
 
 
 CALLS: dict[str, BadCall] = {
@@ -158,6 +161,7 @@ CALLS: dict[str, BadCall] = {
             "args[0] is a <class 'dict'> with 1 child in the invocation and a <class 'dict'> with 2 children when "
             "exported, so the numbers of children do not match, with the symmetric difference of key sets: {'b'}."
         ),
+        parameters="'layer' takes p, x: args[0] is p",
     ),
     "extra key": BadCall(
         "layer",
@@ -167,6 +171,7 @@ CALLS: dict[str, BadCall] = {
             "args[0] is a <class 'dict'> with 3 children in the invocation and a <class 'dict'> with 2 children when "
             "exported, so the numbers of children do not match, with the symmetric difference of key sets: {'c'}."
         ),
+        parameters="'layer' takes p, x: args[0] is p",
     ),
     "other key": BadCall(
         "layer",
@@ -176,6 +181,7 @@ CALLS: dict[str, BadCall] = {
             "args[0] is a <class 'dict'> with pytree metadata ('c', 'w') in the invocation and a <class 'dict'> with "
             "pytree metadata ('b', 'w') when exported, so the pytree node metadata does not match."
         ),
+        parameters="'layer' takes p, x: args[0] is p",
     ),
     "extra argument": BadCall(
         "layer",
@@ -185,6 +191,7 @@ CALLS: dict[str, BadCall] = {
             "args is a tuple of length 3 in the invocation and a tuple of length 2 when exported, so the lengths do "
             "not match."
         ),
+        parameters="'layer' takes p, x: the call gives 3 by position",
     ),
     "no arguments": BadCall(
         "layer",
@@ -194,6 +201,7 @@ CALLS: dict[str, BadCall] = {
             "args is a tuple of length 0 in the invocation and a tuple of length 2 when exported, so the lengths do "
             "not match."
         ),
+        parameters="'layer' takes p, x: the call lacks p, x",
     ),
     "argument by name": BadCall(
         "layer",
@@ -206,6 +214,7 @@ CALLS: dict[str, BadCall] = {
             "exported, so the numbers of children do not match, with the symmetric difference of key sets: {'y'}.",
         ),
         kwargs=(("y", 1.0),),
+        parameters="'layer' takes p, x: the call gives 'y', which is none of them",
     ),
     "list for a dict": BadCall(
         "layer",
@@ -215,6 +224,7 @@ CALLS: dict[str, BadCall] = {
             "args[0] is a <class 'list'> in the invocation and a <class 'dict'> when exported, so their Python types "
             "differ."
         ),
+        parameters="'layer' takes p, x: args[0] is p",
     ),
     "None": BadCall(
         "layer", lambda: (params(3), None), ArgumentTypeError, not_a_leaf("args[1]", "NoneType"), as_jax=False
