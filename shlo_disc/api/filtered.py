@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from jax.export import is_symbolic_dim
 
+from shlo_disc.api.jit import missing_attribute
 from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
 from shlo_disc.runtime.described import count_text
 
@@ -136,6 +137,12 @@ class FilteredJit:
     def __reduce__(self) -> str:
         """Pickled and copied by name, as functions are."""
         return str(getattr(self, "__qualname__", type(self).__qualname__))
+
+    if not TYPE_CHECKING:  # to a checker it would be an attribute of any name
+
+        def __getattr__(self, name: str) -> Any:
+            """Raises AttributeError, which says where the compiled program has the attribute."""
+            raise missing_attribute(self, name)
 
     @property
     def compile_count(self) -> int:

@@ -143,6 +143,12 @@ class Jitted:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
+    if not TYPE_CHECKING:  # to a checker it would be an attribute of any name
+
+        def __getattr__(self, name: str) -> Any:
+            """Raises AttributeError, which says where the compiled program has the attribute."""
+            raise missing_attribute(self, name)
+
     @property
     def compile_count(self) -> int:
         """The number of times that this function was compiled."""
@@ -230,6 +236,18 @@ class Jitted:
                 "each, None for those that are static"
             )
         return (tuple(self._dynamic[i] for i in others), None)
+
+
+def missing_attribute(function: Any, name: str) -> AttributeError:
+    """The error for an attribute that a function of `shlo_disc.jit` lacks, and its compiled program may have."""
+    text = f"{type(function).__name__!r} object has no attribute {name!r}"
+    if name.startswith("_"):
+        return AttributeError(text, name=name, obj=function)
+    from shlo_disc.driver.executable import Executable
+
+    if hasattr(Executable, name):
+        text = f"a function of shlo_disc.jit has no {name!r}, but its program has: call it, then use .executable.{name}"
+    return AttributeError(text, name=name, obj=function)
 
 
 @dataclass(frozen=True)
@@ -341,4 +359,4 @@ def _check_static(function: Any) -> None:
         raise OptionError("jax.jit's static arguments are not known here: give static_argnums= to shlo_disc.jit")
 
 
-__all__ = ["Arguments", "Jitted"]
+__all__ = ["Arguments", "Jitted", "missing_attribute"]

@@ -17,9 +17,7 @@ from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, Memor
 from shlo_disc.runtime.clients import client, gpu_client
 from shlo_disc.runtime.described import count_text, program_table, program_text, target_row, target_text
 from shlo_disc.runtime.jax_arrays import collect_dropped
-from shlo_disc.runtime.keys import key_dtype
 from shlo_disc.runtime.native_owner import NativeOwner
-from shlo_disc.shape_dialect.dtypes import BY_NAME
 
 if TYPE_CHECKING:
     from shlo_disc.driver.compilation import Compilation
@@ -333,16 +331,10 @@ class Executable(NativeOwner):
 
         Raises ShapeError for values that the program does not allow. Nothing is allocated and nothing runs.
         """
-        import jax  # here, for a program that is not JAX's needs it for nothing else
-
-        shapes = self._loaded.result_shapes(**dims)
-        leaves = [
-            jax.ShapeDtypeStruct(shape[:-1], key_dtype(result["key"]))
-            if "key" in result
-            else jax.ShapeDtypeStruct(shape, jax.numpy.dtype(BY_NAME[result["dtype"]].numpy))
-            for shape, result in zip(shapes, self._artifact.header["results"], strict=True)
-        ]
+        leaves = self._loaded.result_types(**dims)
         if self._trees[1] is not None:
+            import jax
+
             return jax.tree.unflatten(self._trees[1], leaves)
         return leaves[0] if len(leaves) == 1 else tuple(leaves)
 

@@ -18,11 +18,11 @@ if importlib.util.find_spec("shlo_disc.runtime._native") is None:
 from .allocation import AllocationError
 from .artifact import Artifact
 from .bound_executable import BoundExecutable
-from .call_results import CommandTime
+from .call_results import CommandTime, MemoryStats
 from .client import Client
 from .device import Device, Memory, TopologyDescription
 from .event import Event, Future
-from .executable import LoadedExecutable, MemoryStats
+from .executable import LoadedExecutable
 from .native_module import Buffer
 from .tree import TreeSpec
 

@@ -10,7 +10,7 @@ from shlo_disc.errors import ArgumentTypeError, ShapeError
 
 from . import _native
 from .call_results import CommandTime, RecordedSpan, command_times, output_of, recorded_spans
-from .described import program_table, program_text, target_row
+from .described import missing_text, program_table, program_text, target_row
 from .native_owner import NativeOwner
 from .parameter_names import explained
 from .tree import TreeSpec, call_tree
@@ -63,6 +63,16 @@ class BoundExecutable(NativeOwner):
         header = self.executable.artifact.header
         fixed = "fixed", f"the first {self._count} of {len(self.executable.in_tree.children[0].children)} arguments"
         return program_table(f"BoundExecutable {header['name']}", header, [target_row(header), fixed])
+
+    if not TYPE_CHECKING:  # to a checker it would be an attribute of any name
+
+        def __getattr__(self, name: str) -> Any:
+            """Raises AttributeError, which names the object that has the attribute."""
+            program = self.__dict__.get("executable")
+            text = missing_text(type(self).__name__, name, getattr(program, "name", ""))
+            if hasattr(type(program), name):
+                text = f"a bound program has no {name!r}, but its program has: use bound.executable.{name}"
+            raise AttributeError(text, name=name, obj=self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program on its other arguments; results are jax.Arrays if any argument, bound or not, is one."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The values that calls of executables give: the kind of their results, the times of their commands."""
+"""The values that calls of executables give: the kind of their results, their memory, the times of their commands."""
 
 from __future__ import annotations
 
@@ -15,6 +15,25 @@ OUTPUTS = {
     "jax": _native.Output.jax,
     "buffer": _native.Output.buffer,
 }
+
+
+@dataclass(frozen=True)
+class MemoryStats:
+    """The bytes that one call needs at one shape: the arena for temporary values, the results, and both together.
+
+    Constants and native code belong to the program, and are in memory once.
+    """
+
+    arena_bytes: int
+    result_bytes: int
+    constant_bytes: int
+    argument_bytes: int = 0
+    code_bytes: int = 0
+
+    @property
+    def peak_bytes(self) -> int:
+        """The peak of bytes allocated during a call, without arguments and constants."""
+        return self.arena_bytes + self.result_bytes
 
 
 @dataclass(frozen=True)

@@ -5,55 +5,37 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.errors import ArgumentTypeError, ArtifactError, DiscError, ShapeError
-from shlo_disc.options import runs_on
+from shlo_disc.options import CPU, runs_on
 from shlo_disc.shape_dialect.dtypes import BY_NAME, numpy_dtype
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import _native
 from .artifact import Artifact
 from .bound_executable import BoundExecutable
-from .call_results import CommandTime, command_times, output_of
+from .call_results import CommandTime, MemoryStats, command_times, output_of
 from .cuda_libraries import nccl_names
 from .described import missing_text, program_table, program_text, target_row, target_text
 from .dims import dim_values, shape_of
 from .in_jax import JaxFunction, is_traced
 from .jax_arrays import jax_converter
-from .keys import key_array
+from .keys import key_array, key_dtype
 from .native_module import install_blas, install_custom_call, install_extension_dtype, install_lapack
 from .native_owner import NativeOwner
 from .parameter_names import ParameterNames, explained
-from .tree import LEAF, TreeSpec, call_tree
+from .program_trees import rebuilt, trees_of
+from .tree import TreeSpec
 from .words_of_torch import explainer_of_torch, names_of_torch, of_array
 
 if TYPE_CHECKING:
     from .client import Client
     from .device import Device
     from .event import Future
-
-
-@dataclass(frozen=True)
-class MemoryStats:
-    """The bytes that one call needs at one shape: the arena for temporary values, the results, and both together.
-
-    Constants and native code belong to the program, and are in memory once.
-    """
-
-    arena_bytes: int
-    result_bytes: int
-    constant_bytes: int
-    argument_bytes: int = 0
-    code_bytes: int = 0
-
-    @property
-    def peak_bytes(self) -> int:
-        """The peak of bytes allocated during a call, without arguments and constants."""
-        return self.arena_bytes + self.result_bytes
 
 
 class LoadedExecutable(NativeOwner):
@@ -94,7 +76,7 @@ class LoadedExecutable(NativeOwner):
         self._artifact, self._level = artifact, level
         read = [symbol for segment in header.get("segments", ()) for symbol in segment["symbols_read"]]
         self._symbols = [str(symbol["name"]) for symbol in (*header["symbols"], *read)]
-        trees = _trees(header, in_tree, out_tree)
+        trees = trees_of(header, in_tree, out_tree)
         self.in_tree, self.out_tree = trees
         self.name: str = header["name"]
         self.parameter_names = ParameterNames.of(header, trees[0])
@@ -148,7 +130,8 @@ class LoadedExecutable(NativeOwner):
 
         def __getattr__(self, name: str) -> Any:
             """Raises AttributeError, which says of what only a compile knows where to find it."""
-            raise AttributeError(missing_text(type(self).__name__, name, self.__dict__.get("name", "")))
+            text = missing_text(type(self).__name__, name, self.__dict__.get("name", ""))
+            raise AttributeError(text, name=name, obj=self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program; results are jax.Arrays if any argument is one, else NumPy arrays."""
@@ -301,6 +284,21 @@ class LoadedExecutable(NativeOwner):
         """The program as bytes, which `Client.load(data, trust=True)` reads."""
         return self._artifact.serialize()
 
+    def save(self, path: str | os.PathLike[str], *, prepack: bool = False) -> None:
+        """Write the program to a file, as `Executable.save` does."""
+        (self._artifact.prepacked() if prepack else self._artifact).save(path)
+
+    def export_library(self, path: str | os.PathLike[str], name: str | None = None) -> None:
+        """Write a shared library and a C header, as `Executable.export_library` does."""
+        from .export_library import export_library
+
+        export_library(self._artifact, path, name)
+
+    @property
+    def target(self) -> str:
+        """The target of the program: "cpu", or the name of a GPU architecture, e.g. "cuda:sm_90"."""
+        return str(self.header["target"].get("name", CPU))
+
     def devices(self) -> list[Device]:
         """The devices that the program runs on, one for each replica."""
         return self._client.devices()[: self.num_replicas]
@@ -323,11 +321,37 @@ class LoadedExecutable(NativeOwner):
 
     def output_shapes(self, **dims: int) -> Any:
         """The result tree with a shape tuple at each leaf, for values of the symbols."""
-        return _rebuild(self.out_tree, iter(self.result_shapes(**dims)))
+        return rebuilt(self.out_tree, iter(self.result_shapes(**dims)))
+
+    def out_shape(self, **dims: int) -> Any:
+        """The result tree with a jax.ShapeDtypeStruct at each leaf, for values of the symbols. Needs JAX.
+
+        Raises ShapeError. Nothing is allocated and nothing runs.
+        """
+        return self.out_tree.native().unflatten(self.result_types(**dims))
+
+    def result_types(self, **dims: int) -> list[Any]:
+        """The jax.ShapeDtypeStruct of every result leaf, for values of the symbols. Raises ShapeError, ImportError."""
+        try:
+            import jax
+        except ImportError as error:
+            raise ImportError(
+                "out_shape returns jax.ShapeDtypeStructs, and JAX is not installed: output_shapes returns shapes alone"
+            ) from error
+        return [
+            jax.ShapeDtypeStruct(shape[:-1], key_dtype(result["key"]))
+            if "key" in result
+            else jax.ShapeDtypeStruct(shape, jax.numpy.dtype(BY_NAME[result["dtype"]].numpy))
+            for shape, result in zip(self.result_shapes(**dims), self.header["results"], strict=True)
+        ]
 
     def result_shapes(self, **dims: int) -> tuple[tuple[int, ...], ...]:
         """The shape of every result leaf, for values of the symbols. Raises ShapeError."""
         return tuple(tuple(shape) for shape in self._plan(dims)[1])
+
+    def memory(self, **dims: int) -> MemoryStats:
+        """As `memory_stats`, under the name that it has in `Executable`."""
+        return self.memory_stats(**dims)
 
     def memory_stats(self, **dims: int) -> MemoryStats:
         """The bytes that a call needs at values of the symbols. Raises ShapeError for values that are not allowed."""
@@ -443,38 +467,3 @@ def _check_device(name: Any, client: Client) -> None:
     major, minor = device.compute_capability
     if not runs_on(match[1], (major, minor)):
         raise ArtifactError(f"made for {name}; {device.device_kind} is an sm_{major}{minor}")
-
-
-_IN_TREE = "load it with in_tree=jax.tree.structure((args, kwargs)), where args and kwargs are those of a call"
-_OUT_TREE = "load it with out_tree=jax.tree.structure(result), where result is what a call returns"
-
-
-def _trees(header: Mapping[str, Any], in_tree: Any, out_tree: Any) -> tuple[TreeSpec, TreeSpec]:
-    """The trees given by the caller (PyTreeDef or TreeSpec), else those of the header, else flat ones."""
-    stored = header.get("pytree") or {}
-    if not isinstance(stored, Mapping):
-        raise ArtifactError("header: 'pytree' is not an object")
-    if in_tree is None:
-        in_tree = TreeSpec.from_json(stored["in"], _IN_TREE) if "in" in stored else call_tree(len(header["arguments"]))
-    if out_tree is None:
-        count = len(header["results"])
-        flat = LEAF if count == 1 else TreeSpec("tuple", (LEAF,) * count)
-        out_tree = TreeSpec.from_json(stored["out"], _OUT_TREE) if "out" in stored else flat
-    trees = tuple(tree if isinstance(tree, TreeSpec) else TreeSpec.from_jax(tree) for tree in (in_tree, out_tree))
-    if trees[0].kind != "tuple" or [child.kind for child in trees[0].children] != ["tuple", "dict"]:
-        raise ArtifactError("header: the tree of the arguments is not (args, kwargs)")
-    return trees[0], trees[1]
-
-
-def _rebuild(tree: TreeSpec, leaves: Any) -> Any:
-    """The containers of `tree` around `leaves`; custom nodes become tuples, for shapes are no arrays."""
-    if tree.kind == "leaf":
-        return next(leaves)
-    if tree.kind == "none":
-        return None
-    children = [_rebuild(child, leaves) for child in tree.children]
-    if tree.kind == "dict":
-        return dict(zip(tree.keys, children, strict=True))
-    if tree.kind == "list":
-        return children
-    return tree.type(*children) if tree.kind == "namedtuple" and tree.type else tuple(children)

@@ -119,6 +119,42 @@ def test_a_loaded_program_says_what_it_has_not(executable: shlo_disc.Executable,
         _ = loaded.explian
 
 
+def test_a_loaded_program_does_what_serving_needs(executable: shlo_disc.Executable, tmp_path: Path) -> None:
+    executable.save(tmp_path / "score.disc")
+    loaded = shlo_disc.load(tmp_path / "score.disc", trust=True)
+    assert loaded.memory(b=3) == executable.memory(b=3) and loaded.target == executable.target
+    assert loaded.out_shape(b=3) == executable.out_shape(b=3) == jax.ShapeDtypeStruct((3, 4), np.float32)
+    loaded.save(tmp_path / "again.disc")
+    assert (tmp_path / "again.disc").read_bytes() == (tmp_path / "score.disc").read_bytes()
+    loaded.export_library(tmp_path / "score.so")
+    assert (tmp_path / "score.h").exists()
+
+
+def test_the_shapes_of_a_loaded_tree(tmp_path: Path) -> None:
+    keys = shlo_disc.compile(lambda x, k: {"y": (x, [x[0]]), "k": k}, args=(("b, 2", "f16"), jax.random.key(0)))
+    keys.save(tmp_path / "keys.disc")
+    found = shlo_disc.load(tmp_path / "keys.disc", trust=True).out_shape(b=5)
+    assert found == keys.out_shape(b=5)
+    assert found["y"] == (jax.ShapeDtypeStruct((5, 2), np.float16), [jax.ShapeDtypeStruct((2,), np.float16)])
+
+
+def test_what_another_object_has(executable: shlo_disc.Executable) -> None:
+    bound = executable.bind(np.ones((3, 8), np.float32))
+    with pytest.raises(AttributeError, match=r"a bound program has no 'memory', .* use bound\.executable\.memory"):
+        _ = bound.memory
+    assert bound.executable.memory(b=3) == executable.memory(b=3)
+    with pytest.raises(AttributeError, match="'BoundExecutable' object has no attribute 'memroy'"):
+        _ = bound.memroy
+    for is_filtered in (False, True):
+        function = shlo_disc.jit(lambda x: x + 1, filter=is_filtered)
+        with pytest.raises(AttributeError, match=r"no 'as_text', .* call it, then use \.executable\.as_text"):
+            _ = function.as_text
+        function(np.ones(3, np.float32))
+        assert "main" in function.executable.as_text()
+        with pytest.raises(AttributeError, match="object has no attribute 'as_txt'"):
+            _ = function.as_txt
+
+
 def test_a_gpu_program_says_which() -> None:
     made = shlo_disc.compile(jnp.negative, target="cuda:sm_90", args=(("n", "float32"),))
     assert repr(made) == "<Executable negative(f32[n]) -> f32[n] for cuda:sm_90>"
