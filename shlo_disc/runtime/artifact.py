@@ -267,6 +267,10 @@ class Artifact(NativeOwner):
             with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
                 file.write(data)
             os.replace(unfinished, target)
+        except OSError as error:  # which names the unfinished file
+            no_folder = f"there is no folder {str(target.parent)!r}, and save creates none"
+            text = error.strerror if target.parent.exists() else no_folder
+            raise type(error)(error.errno, text, str(target)) from None
         finally:
             unfinished.unlink(missing_ok=True)
 

@@ -29,6 +29,19 @@ class Untrusted(Case):
         return run_layer(shlo_disc.load("layer.shlodisc", **{found[1]: value_of(found[2])}))
 
 
+class FolderThatIsMissing(Case):
+    error = FileNotFoundError
+    remedy = r"there is no folder '(models)', and save creates none: '(models/layer\.disc)'"
+
+    def provoke(self) -> Any:
+        return compiled_layer().save("models/layer.disc")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        Path(found[1]).mkdir()
+        compiled_layer().save(found[2])
+        return run_layer(shlo_disc.load(found[2], trust=True))
+
+
 class PickledLoaded(Case):
     error = TypeError
     remedy = r"pickle its artifact, which is to be trusted anew, or the (\w+), which is compiled anew"
