@@ -141,12 +141,12 @@ def specifications(
     except IndexError:  # which JAX's parser raises where a number stands for a dimension that an argument lacks
         raise OptionError("dynamic= has shapes of more dimensions than the arguments have") from None
     except ValueError as error:  # the texts of JAX's parser
-        raise OptionError(_misfit(str(error))) from None
+        raise OptionError(_too_many_sizes(str(error), args, kwargs, shapes) or _misfit(str(error))) from None
     for (path, spec), leaf in zip(
         jax.tree_util.tree_leaves_with_path(specs), jax.tree.leaves((args, kwargs)), strict=True
     ):
         if len(spec.shape) != np.ndim(leaf):
-            raise OptionError(_other_rank(_name(path), spec.shape, np.shape(leaf)))
+            raise OptionError(_other_rank(path, [*map(str, spec.shape)], np.shape(leaf), args, shapes))
 
     def with_type(spec: Any, leaf: Any) -> Any:
         return jax.ShapeDtypeStruct(spec.shape, spec.dtype, weak_type=_weak_type(leaf) != "")
@@ -186,14 +186,36 @@ def _misfit(message: str) -> str:
     return f"dynamic= or constraints= do not fit the arguments: {message}"
 
 
-def _other_rank(name: str, stated: Sequence[Any], shape: tuple[int, ...]) -> str:
+_PLACEHOLDER = re.compile(r"symbolic shape '(.*?)' .*'like' shape has only (\d+) dimensions")
+
+
+def _too_many_sizes(message: str, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> str:
+    """The fault of an entry of `dynamic` with `_` or `...` for a size that the argument lacks; "" for other texts."""
+    found = _PLACEHOLDER.search(message)
+    if found is None:
+        return ""
+    text, rank = found[1], int(found[2])
+    leaves = jax.tree_util.tree_leaves_with_path((args, kwargs))
+    entries = shapes[0] if isinstance(shapes, tuple) else [shapes] * len(args)
+    for path, leaf in leaves:
+        if np.ndim(leaf) == rank and (path[0].idx or entries[path[1].idx] == text):
+            return _other_rank(path, [size.strip() for size in text.split(",")], np.shape(leaf), args, shapes)
+    return ""
+
+
+def _other_rank(path: Any, stated: Sequence[str], shape: tuple[int, ...], args: Sequence[Any], shapes: Any) -> str:
     """The fault of an entry of `dynamic` that has more or fewer sizes than the argument."""
-    sizes = [*map(str, stated)][: len(shape)]
-    wanted = ", ".join([*sizes, "..."] if len(sizes) < len(shape) else sizes)
-    return (
-        f"dynamic= has {count_text(len(stated), 'size')} for {name}, whose shape is {shape}: write one for each, _ "
-        f"where it does not change, and ... for the rest, such as {wanted!r}"
-    )
+    start = f"dynamic= has {count_text(len(stated), 'size')} for {_name(path)}, whose shape is {shape}: write"
+    if shape:
+        sizes = [size for size in stated if size != "..."][: len(shape)]
+        wanted = ", ".join([*sizes, "..."] if len(sizes) < len(shape) else sizes)
+        return f"{start} one for each, _ where it does not change, and ... for the rest, such as {wanted!r}"
+    if len(path) > 2 or path[0].idx:
+        return f"{start} None in its place, in an entry with the structure of the argument"
+    entries = [shapes] * len(args) if isinstance(shapes, str) else shapes[0]
+    numbers = (jax.tree_util.all_leaves([arg]) and np.ndim(arg) == 0 for arg in args)
+    dynamic = tuple(None if is_number else entry for entry, is_number in zip(entries, numbers, strict=True))
+    return f"{start} None for a number, as in dynamic={dynamic!r}"
 
 
 def _check_elements(leaf: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -69,6 +69,54 @@ class OtherRank(SecondSize):
 
     def follow(self, found: re.Match[str]) -> Numbers:
         return self.called(shlo_disc.jit(layer, dynamic=(value_of(found[1]), None)))
+
+
+class SizesOfNumber(Case):
+    error = OptionError
+    remedy = r"1 size for args\[1\], whose shape is \(\): write None for a number, as in dynamic=(\('b, 4', None\))"
+
+    dynamic: ClassVar[Any] = ("b, 4", "b")
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(self.scaled, dynamic=self.dynamic)(X, 2.0)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.jit(self.scaled, dynamic=value_of(found[1]))(X, 2.0), 2 * X
+
+    @staticmethod
+    def scaled(x: Any, factor: Any) -> Any:
+        return x * factor
+
+
+class SizesOfNumberInString(SizesOfNumber):
+    remedy = (
+        r"2 sizes for args\[1\], whose shape is \(\): write None for a number, as in dynamic=(\('b, \.\.\.', None\))"
+    )
+    dynamic = "b, ..."
+
+
+class MoreSizesThanArgument(SizesOfNumber):
+    remedy = r"has 3 sizes for args\[0\], whose shape is \(2, 4\): write one for each, .*, such as ('b, _')"
+    dynamic = ("b, _, _", None)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.jit(self.scaled, dynamic=(value_of(found[1]), None))(X, 2.0), 2 * X
+
+
+class SizesOfNumberInTree(Case):
+    error = OptionError
+    remedy = r"has 1 size for args\[0\]\['k'\], .* write (None) in its place, in an entry with the structure of the arg"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(self.scaled, dynamic=("b",))({"x": X[0], "k": 2.0})
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        dynamic = ({"x": "b", "k": value_of(found[1])},)
+        return shlo_disc.jit(self.scaled, dynamic=dynamic)({"x": X[0], "k": 2.0}), 2 * X[0]
+
+    @staticmethod
+    def scaled(arrays: Any) -> Any:
+        return arrays["x"] * arrays["k"]
 
 
 class OtherSize(SecondSize):
