@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shlo_disc.driver.stages import STAGES
-from shlo_disc.errors import OTHER_PROCESSOR, ArtifactError
+from shlo_disc.errors import OTHER_PROCESSOR, ArtifactError, OptionError
 from shlo_disc.options import CPU, Options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, MemoryStats
 from shlo_disc.runtime.clients import client, gpu_client
 from shlo_disc.runtime.described import count_text, program_table, program_text, target_row, target_text
+from shlo_disc.runtime.dims import all_dims, by_name
 from shlo_disc.runtime.jax_arrays import collect_dropped
 from shlo_disc.runtime.native_owner import NativeOwner
 
@@ -248,6 +249,7 @@ class Executable(NativeOwner):
         """The values of the symbols in recent calls, most recent first: sizes to tune for."""
         return self._loaded.seen_shapes()
 
+    @by_name
     def explain(self, **dims: int) -> Explanation:
         """The kernels of a call at given values of the symbols, measured on synthetic arguments.
 
@@ -287,21 +289,23 @@ class Executable(NativeOwner):
     def report(
         self,
         path: str | os.PathLike[str] | None = None,
-        dims: Iterable[Mapping[str, int]] = (),
+        dims: Iterable[Mapping[str, int]] | Mapping[str, int] = (),
         *,
         show: bool | None = None,
     ) -> Path:
         """Write a self-contained HTML page about the compile (docs/report.md); returns its path.
 
-        path: None for a new temporary file. dims: values of the symbols, such as [{"b": 2, "s": 16}]; the page shows
-        the arena and measures the kernels at each of them, as `explain` does. show: whether to open the page in a
-        browser, if there is a display; by default only temporary pages are opened. Raises ShapeError for values that
-        the program does not allow, and OSError.
+        path: None for a new temporary file. dims: values of the symbols, such as {"b": 2, "s": 16}, or several; the
+        page shows the arena and measures the kernels at each of them, as `explain` does. show: whether to open the
+        page in a browser, if there is a display; by default only temporary pages are opened. Raises OptionError if
+        `path` is a mapping, ShapeError for values that the program does not allow, and OSError.
         """
         from shlo_disc.report.page import report_page
         from shlo_disc.report.page.browser import show_page, temporary_page
 
-        page = report_page(self._artifact, self._at(STAGES[-1]), lambda: self._loaded.client, dims)
+        if isinstance(path, Mapping):
+            raise OptionError(f"the first argument of report is a path: write report(dims={dict(path)!r})")
+        page = report_page(self._artifact, self._at(STAGES[-1]), lambda: self._loaded.client, all_dims(dims))
         written = temporary_page() if path is None else Path(path)
         written.write_text(page, encoding="utf-8")
         shown = path is None if show is None else show
@@ -309,7 +313,7 @@ class Executable(NativeOwner):
             show_page(written)
         return written
 
-    def trace(self, path: str | os.PathLike[str], dims: Iterable[Mapping[str, int]] = ()) -> Path:
+    def trace(self, path: str | os.PathLike[str], dims: Iterable[Mapping[str, int]] | Mapping[str, int] = ()) -> Path:
         """Write a trace of the compile, and of a call at each of `dims`, for https://ui.perfetto.dev; returns its path.
 
         Raises ShapeError for values that the program does not allow, DeviceError for calls if there is no GPU, and
@@ -320,12 +324,13 @@ class Executable(NativeOwner):
         from shlo_disc.report.trace import trace_of, traced_call
 
         written, loaded = Path(path), self._loaded
-        calls = [traced_call(loaded.artifact.level(), loaded.client, self.explain(**d)) for d in dims]
+        calls = [traced_call(loaded.artifact.level(), loaded.client, self.explain(**d)) for d in all_dims(dims)]
         written.write_text(json.dumps(trace_of(self._at(STAGES[-1]), calls)))
         return written
 
     # ---- what it needs --------------------------------------------------------------------------------------------
 
+    @by_name
     def out_shape(self, **dims: int) -> Any:
         """The shapes of the results for given values of the symbols: a pytree of jax.ShapeDtypeStructs.
 
@@ -343,6 +348,7 @@ class Executable(NativeOwner):
         """The counters of the device: live and peak bytes, allocations."""
         return self._loaded.devices()[0].memory_stats()
 
+    @by_name
     def prepare(self, **dims: int) -> None:
         """Allocate the memory of a call at these values of the symbols now, so that no first call waits for it.
 
@@ -361,14 +367,17 @@ class Executable(NativeOwner):
         self(*args, **kwargs)
         return self.memory_stats["peak_bytes"] - before
 
+    @by_name
     def memory(self, **dims: int) -> MemoryStats:
         """The bytes of arena, results and constants of one call at given values of the symbols."""
         return self._loaded.memory_stats(**dims)
 
+    @by_name
     def cost_analysis(self, **dims: int) -> dict[str, float]:
         """The "flops" of one call at given values of the symbols, and its "bytes accessed": arguments and results."""
         return self._loaded.cost_analysis(**dims)
 
+    @by_name
     def peak_memory(self, **dims: int) -> int:
         """The bytes that one call allocates (arena and results) at given values of the symbols."""
         return self._loaded.peak_memory(**dims)

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from shlo_disc.errors import ShapeError
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def dim_values(names: Sequence[str], dims: Mapping[str, Any]) -> dict[str, int]:
@@ -29,6 +32,32 @@ def dim_values(names: Sequence[str], dims: Mapping[str, Any]) -> dict[str, int]:
             raise ShapeError(f"the value of the dimension variable '{name}' is no 64-bit integer: {dims[name]!r}")
         values[name] = value
     return values
+
+
+def by_name(method: Method) -> Method:
+    """A method of values of dimension variables by name, which also takes them in one mapping.
+
+    Raises ShapeError for anything else that is given by position.
+    """
+
+    @functools.wraps(method)
+    def call(self: Any, *values: Any, **dims: Any) -> Any:
+        if not values:
+            return method(self, **dims)
+        if len(values) > 1 or not isinstance(values[0], Mapping):
+            name, given = method.__name__, ", ".join(map(repr, values))
+            raise ShapeError(f"{name} takes values of dimension variables by name, as in {name}(b=1), not {given}")
+        return method(self, **{**values[0], **dims})
+
+    return cast(Method, call)
+
+
+def all_dims(dims: Any) -> list[Mapping[str, Any]]:
+    """Several sets of values of dimension variables; one mapping is one of them. Raises ShapeError for other values."""
+    found = [dims] if isinstance(dims, Mapping) else list(dims) if isinstance(dims, Iterable) else [dims]
+    if wrong := [each for each in found if not isinstance(each, Mapping)]:
+        raise ShapeError(f"dims= has values of dimension variables by name, such as [{{'b': 1}}], not {wrong[0]!r}")
+    return found
 
 
 def shape_of(shape: Any) -> tuple[int, ...] | None:

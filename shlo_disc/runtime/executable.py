@@ -21,7 +21,7 @@ from .bound_executable import BoundExecutable
 from .call_results import CommandTime, MemoryStats, command_times, output_of
 from .cuda_libraries import nccl_names
 from .described import missing_text, program_table, program_text, target_row, target_text
-from .dims import dim_values, shape_of
+from .dims import by_name, dim_values, shape_of
 from .in_jax import JaxFunction, is_traced
 from .jax_arrays import jax_converter
 from .keys import key_array, key_dtype
@@ -319,10 +319,12 @@ class LoadedExecutable(NativeOwner):
             sizes += [*shape, *whole[len(shape) :]]
         return dict(zip(self._symbols, self._alive().symbols_of(sizes), strict=False))
 
+    @by_name
     def output_shapes(self, **dims: int) -> Any:
         """The result tree with a shape tuple at each leaf, for values of the symbols."""
         return rebuilt(self.out_tree, iter(self.result_shapes(**dims)))
 
+    @by_name
     def out_shape(self, **dims: int) -> Any:
         """The result tree with a jax.ShapeDtypeStruct at each leaf, for values of the symbols. Needs JAX.
 
@@ -330,6 +332,7 @@ class LoadedExecutable(NativeOwner):
         """
         return self.out_tree.native().unflatten(self.result_types(**dims))
 
+    @by_name
     def result_types(self, **dims: int) -> list[Any]:
         """The jax.ShapeDtypeStruct of every result leaf, for values of the symbols. Raises ShapeError, ImportError."""
         try:
@@ -345,14 +348,17 @@ class LoadedExecutable(NativeOwner):
             for shape, result in zip(self.result_shapes(**dims), self.header["results"], strict=True)
         ]
 
+    @by_name
     def result_shapes(self, **dims: int) -> tuple[tuple[int, ...], ...]:
         """The shape of every result leaf, for values of the symbols. Raises ShapeError."""
         return tuple(tuple(shape) for shape in self._plan(dims)[1])
 
+    @by_name
     def memory(self, **dims: int) -> MemoryStats:
         """As `memory_stats`, under the name that it has in `Executable`."""
         return self.memory_stats(**dims)
 
+    @by_name
     def memory_stats(self, **dims: int) -> MemoryStats:
         """The bytes that a call needs at values of the symbols. Raises ShapeError for values that are not allowed."""
         arena_bytes, _, result_bytes = self._plan(dims)
@@ -361,6 +367,7 @@ class LoadedExecutable(NativeOwner):
         constants = len(self._level.constants)
         return MemoryStats(arena_bytes, sum(result_bytes), constants, arguments, self._alive().code_bytes)
 
+    @by_name
     def cost_analysis(self, **dims: int) -> dict[str, float]:
         """The work of a call at values of the symbols, under XLA's names. Raises ShapeError.
 
@@ -375,10 +382,12 @@ class LoadedExecutable(NativeOwner):
             cost["flops"] = float(Expr.parse(str(flops)).evaluate(dim_values(self._symbols, dims)))
         return cost
 
+    @by_name
     def peak_memory(self, **dims: int) -> int:
         """The peak of bytes allocated during a call, without arguments and constants."""
         return self.memory_stats(**dims).peak_bytes
 
+    @by_name
     def prepare(self, **dims: int) -> None:
         """Allocate the memory of a call at these values of the symbols now.
 

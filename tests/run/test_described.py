@@ -130,6 +130,15 @@ def test_a_loaded_program_does_what_serving_needs(executable: shlo_disc.Executab
     assert (tmp_path / "score.h").exists()
 
 
+def test_values_of_symbols_in_a_mapping(executable: shlo_disc.Executable) -> None:
+    for owner in (executable, executable.loaded):
+        for name in ("memory", "out_shape", "prepare", "cost_analysis", "peak_memory"):
+            assert getattr(owner, name)({"b": 3}) == getattr(owner, name)(b=3), name
+    assert executable.explain({"b": 3}).dims == {"b": 3}
+    with pytest.raises(shlo_disc.ShapeError, match=r"memory takes .* by name, as in memory\(b=1\), not 1, 2"):
+        executable.memory(1, 2)
+
+
 def test_the_shapes_of_a_loaded_tree(tmp_path: Path) -> None:
     keys = shlo_disc.compile(lambda x, k: {"y": (x, [x[0]]), "k": k}, args=(("b, 2", "f16"), jax.random.key(0)))
     keys.save(tmp_path / "keys.disc")

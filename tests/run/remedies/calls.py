@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 import shlo_disc
-from shlo_disc.errors import ArgumentTypeError, ShapeError
+from shlo_disc.errors import ArgumentTypeError, OptionError, ShapeError
 
 from .case import LAYER_ARGS, Case, Numbers, W, X, add_one, compiled_layer, layer, value_of
 
@@ -246,3 +246,37 @@ class ValuesOfSymbols(Case):
     def follow(self, found: re.Match[str]) -> Numbers:
         shape = compiled_layer().out_shape(**{found[1]: int(found[2])}).shape
         return shape, (int(found[2]), 3)
+
+
+class ValuesByPosition(ValuesOfSymbols):
+    remedy = r"out_shape takes values of dimension variables by name, as in out_shape\((b)=(1)\), not 2"
+
+    def provoke(self) -> Any:
+        return compiled_layer().out_shape(2)
+
+
+class MappingForPath(Case):
+    error = OptionError
+    remedy = r"the first argument of report is a path: write report\(dims=(\{'b': 2\})\)"
+
+    def provoke(self) -> Any:
+        return compiled_layer().report({"b": 2})
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        page = compiled_layer().report(dims=value_of(found[1]), show=False)
+        assert "b=2" in page.read_text()
+        page.unlink()
+        return 0, 0
+
+
+class NumberForDims(Case):
+    error = ShapeError
+    remedy = r"dims= has values of dimension variables by name, such as (\[\{'b': 1\}\]), not 2"
+
+    def provoke(self) -> Any:
+        return compiled_layer().trace("trace.json", 2)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        assert compiled_layer().trace("trace.json", value_of(found[1])).exists()
+        assert compiled_layer().trace("trace.json", value_of(found[1])[0]).exists()
+        return 0, 0
