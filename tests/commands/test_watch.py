@@ -73,7 +73,7 @@ def test_the_status_is_the_scripts(tmp_path: Path, source: str, status: int) -> 
     path = tmp_path / "other.py"
     path.write_text(source)
     found, out, err = run("watch", path)
-    assert (found, out) == (status, "") and "no program came to the plugin" in err
+    assert (found, out) == (status, "") and ("no program came to the plugin" in err) == (not status)
 
 
 @pytest.mark.slow
@@ -86,3 +86,11 @@ def test_a_process_that_is_killed_has_told_what_it_did(script: Path) -> None:
 def test_without_a_script() -> None:
     status, out, err = run("watch")
     assert (status, out) == (2, "") and "name a script" in err
+
+
+def test_a_script_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run("watch", "trian.py")
+    assert (status, out) == (2, "") and err.splitlines() == [
+        "shlo_disc watch: there is no script 'trian.py'; options go before its name, a module is -m NAME"
+    ]

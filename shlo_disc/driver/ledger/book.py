@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import threading
 from collections import OrderedDict
@@ -48,10 +49,14 @@ class Count(Protocol):
 
 @dataclass
 class _Form:
-    """The programs of a function for arguments of the same element types and ranks."""
+    """The programs of a function for arguments of the same element types and ranks.
+
+    programs: rows without shapes; compiled_for: the arguments of each, of which those are shown that change.
+    """
 
     shapes: dict[tuple[Argument, ...], None] = field(default_factory=dict)
     programs: list[ProgramRow] = field(default_factory=list)
+    compiled_for: list[tuple[Argument, ...]] = field(default_factory=list)
     kept: list[bytes] = field(default_factory=list)
     misses: list[Callable[[bytes], Miss | None]] = field(default_factory=list)
     reason: str = ""
@@ -128,8 +133,8 @@ class Ledger:
             if how not in ("compiled", "compiled_symbolic"):
                 return
             why = form.reason if form.programs and how == "compiled" else ""
-            shapes = _shapes([reading.arguments], _changing([*form.shapes]))
-            form.programs.append(ProgramRow(how == "compiled_symbolic", seconds, shapes, why))
+            form.programs.append(ProgramRow(how == "compiled_symbolic", seconds, "", why))
+            form.compiled_for.append(reading.arguments)
             if len(program) <= _KEPT_BYTES:
                 form.kept = [*form.kept[1 - _MOST_KEPT :], program]
 
@@ -244,7 +249,7 @@ def _refusal(reading: Reading, form: _Form, most: int) -> str:
 
 def _row(function: _Function) -> FunctionRow:
     identity, forms = function.identity, [*function.forms.values()]
-    programs = tuple(program for form in forms for program in form.programs)
+    programs = tuple(program for form in forms for program in _program_rows(form))
     shapes = tuple(_shapes([*form.shapes], _changing([*form.shapes])) for form in forms if form.shapes)
     return FunctionRow(
         name=identity.name,
@@ -257,6 +262,13 @@ def _row(function: _Function) -> FunctionRow:
         programs=programs,
         why=_why(forms),
     )
+
+
+def _program_rows(form: _Form) -> list[ProgramRow]:
+    """The programs of a form with their shapes: those of the arguments that change between all that were seen."""
+    shown = _changing([*form.shapes]) if form.shapes else []
+    pairs = zip(form.programs, form.compiled_for, strict=True)
+    return [dataclasses.replace(row, shapes=_shapes([arguments], shown)) for row, arguments in pairs]
 
 
 def _why(forms: Sequence[_Form]) -> str:

@@ -22,7 +22,7 @@ from shlo_disc.tools.commands.common import add_command, say
 _DESCRIPTION = """\
 Run a Python program with the plugin, but otherwise unchanged, and print one line per function at its end: calls,
 shapes, compiled programs, the seconds of the compiles, and why there is more than one. The exit status is that of the
-program.
+program, and 2 if there is no such script.
 
 Put the options of this command before the name of the script; everything after it is passed to the script."""
 
@@ -40,15 +40,19 @@ def add_watch(commands: Any) -> None:
 
 
 def _watch(arguments: argparse.Namespace) -> int:
-    """The exit status of the script, as a shell has it; 2 without one."""
+    """The exit status of the script, as a shell has it; 2 where there is none."""
     script = [*(["-m", arguments.module] if arguments.module else []), *arguments.arguments]
     if not script:
         say("shlo_disc watch: name a script, or a module by -m")
         return 2
+    if not script[0].startswith("-") and not Path(script[0]).exists():
+        say(f"shlo_disc watch: there is no script {script[0]!r}; options go before its name, a module is -m NAME")
+        return 2
     with tempfile.TemporaryDirectory(prefix="shlo_disc-watch-") as folder:
         status = _run([sys.executable, *script], folder)
         rows = read_folder(Path(folder))
-    _tell(rows, arguments, shlex.join(script))
+    if rows or not status or arguments.json or arguments.page:  # a script that failed before has said why
+        _tell(rows, arguments, shlex.join(script))
     return status
 
 

@@ -193,3 +193,16 @@ def test_a_refusal_of_the_generaliser_is_told_once() -> None:
     program = artifact(plain, (ones(4),))
     assert "no expression. Remedy: compute the value" in ledger.refuse(program, "no expression", VALUE)
     assert ledger.explain(program) == ""
+
+
+def test_programs_show_the_arguments_that_change() -> None:
+    """Those of the first program, too, of which nothing was to be compared."""
+
+    def layers(weights: list[Any], x: Any) -> Any:
+        return sum(x @ w for w in weights)
+
+    ledger = Ledger()
+    for rows in (2, 3):
+        note(ledger, layers, [ones(4, 4)] * 6, ones(rows, 4))
+    (row,) = ledger.rows()
+    assert [program.shapes for program in row.programs] == ["x: f32[2,4]", "x: f32[3,4]"]
