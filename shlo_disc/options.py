@@ -22,13 +22,28 @@ MOST_THREADS = 4096
 # ---- names of options -----------------------------------------------------------------------------------------------
 
 
+_OF_JIT = "; shlo_disc.jit has it"
+_ELSEWHERE = {
+    "shlo_disc.compile": {
+        "dynamic": '; names of sizes go into args=, as in args=(("b, 768", "float32"),)',
+        **dict.fromkeys(("compile_once", "donate_argnums", "filter", "static_argnames", "static_argnums"), _OF_JIT),
+    },
+    "shlo_disc.jit": {
+        **dict.fromkeys(("args", "kwargs"), "; shlo_disc.compile has it, and here names of sizes go into dynamic="),
+        "target": "; shlo_disc.compile has it",
+    },
+}
+"""What to write in place of options that another function has."""
+
+
 def check_names(given: Iterable[str], known: Iterable[str], owner: str) -> None:
     """Raises OptionError for a name that is not known, with the nearest one that is. owner: what takes the options."""
     names = [name for name in known if not name.startswith("_")]
     for name in given:
         if name not in names:
             is_elsewhere = "options" in names and name in {f.name for f in fields(Options)}
-            instead = f"; give options=shlo_disc.Options({name}=...)" if is_elsewhere else _instead_of(name, names)
+            instead = _ELSEWHERE.get(owner, {}).get(name) or _instead_of(name, names)
+            instead = f"; give options=shlo_disc.Options({name}=...)" if is_elsewhere else instead
             raise OptionError(f"there is no option {name!r} of {owner}{instead}")
 
 
@@ -44,13 +59,18 @@ _Class = TypeVar("_Class", bound=type)
 
 def takes_options(function: _Function) -> _Function:
     """Makes a function of the package raise OptionError for keywords that it does not have."""
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    parameters = inspect.signature(function).parameters
+    known = [name for name in parameters if name != "self"]
     owner = "shlo_disc." + function.__qualname__.removesuffix(".__init__")
+    by_name = [name for name, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if not kwargs.keys() <= set(known):
             check_names(kwargs, known, owner)
+        if by_name and len(args) > len(parameters) - len(by_name):
+            names = ", ".join(f"{name}=" for name in by_name)
+            raise OptionError(f"{owner} takes {known[0]} by position, and all else by name: {names}")
         return function(*args, **kwargs)
 
     return cast(_Function, call)

@@ -18,6 +18,7 @@ from shlo_disc.importer.programs import TextProgram
 from shlo_disc.importer.reader import Limits
 from shlo_disc.lowering.progress import showing
 from shlo_disc.options import Options, takes_options
+from shlo_disc.runtime.native_owner import NativeOwner
 
 if TYPE_CHECKING:
     from shlo_disc.api.filtered import FilteredJit
@@ -127,7 +128,11 @@ def _is_exported_by_torch(program: Any) -> bool:
 
 
 def _refuse_module(program: Any) -> None:
-    """Raises ProgramError, with what takes it, for a `torch.nn.Module`."""
+    """Raises ProgramError, with what to do, for a `torch.nn.Module`, and for what these functions have returned."""
+    if isinstance(program, Jitted | NativeOwner) or type(program).__name__ == "FilteredJit":
+        raise ProgramError(
+            f"cannot compile an object that is compiled already, {program!r}: call it, or compile the function itself"
+        )
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(program, torch.nn.Module):
         raise ProgramError(

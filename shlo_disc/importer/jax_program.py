@@ -34,6 +34,7 @@ from .specifications import (
     is_pair,
     numpy_name,
     parameters_of,
+    size_fault,
     warn_of_narrowed,
 )
 from .trace_notes import noted_traces
@@ -230,4 +231,8 @@ def _spec(leaf: Any, scope: export.SymbolicScope) -> Any:
     if isinstance(dtype, str):
         dtype = numpy_name(dtype, leaf)
     text = shape if isinstance(shape, str) else ", ".join(str(d) for d in shape)
-    return jax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope) if text else (), dtype)
+    if not text.strip():
+        return jax.ShapeDtypeStruct((), dtype)
+    if fault := size_fault(text):
+        raise ProgramError(fault)
+    return jax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope), dtype)

@@ -68,6 +68,16 @@ def warn_of_narrowed(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
             warnings.warn(text, stacklevel=_level_of_caller())
 
 
+def size_fault(shape: str) -> str:
+    """The fault of a size in the text of a shape, and what to write; "" where JAX's parser reads it or says why not."""
+    for size in (text.strip() for text in shape.strip(" ()").split(",")):
+        if size in ("_", "...", "None", "?"):
+            return f"args= has {shape!r}: write a number or a name, such as b, for each size, and not {size!r}"
+        if re.fullmatch(r"-\s*\d+", size):
+            return f"args= has {shape!r}: sizes are not negative; write a name, such as b, for one that varies"
+    return ""
+
+
 def parameters_of(function: Callable[..., Any], count: int) -> tuple[str, ...]:
     """The names of a function's first `count` parameters, "" for one that is not passed by name.
 
@@ -177,6 +187,6 @@ def _is_key_dtype(value: Any) -> bool:
 
 
 __all__ = [
-    "check_sequence", "check_specifications", "is_dtype", "is_pair", "numpy_name", "parameters_of",
+    "check_sequence", "check_specifications", "is_dtype", "is_pair", "numpy_name", "parameters_of", "size_fault",
     "warn_of_narrowed",
 ]  # fmt: skip

@@ -83,6 +83,12 @@ def remedy(call: Any, rows: Sequence[Mapping[str, Any]], shapes: Any) -> str:
         (path, list(zip(known, given, strict=True))) for (path, _), (given, known) in zip(leaves, sizes, strict=True)
     ]
     changed = [(path, dims) for path, dims in pairs if any(_has_changed(*dim) for dim in dims)]
+    empty = [(path, k) for path, dims in pairs for k, n in dims if n == 0 and isinstance(k, str) and k.isidentifier()]
+    if not changed and empty:
+        path, size = empty[0]
+        return (
+            f"sizes with a name are at least 1: one that may be 0 is {f'{size} - 1'!r} in dynamic=, as of {_name(path)}"
+        )
     if not changed:
         return MORE_PROGRAMS
     if isinstance(shapes, str) or any(len(path) != 2 or path[0].idx for path, _ in changed):

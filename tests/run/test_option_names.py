@@ -37,6 +37,18 @@ CASES: dict[str, tuple[Callable[..., Any], str]] = {
         lambda: shlo_disc.compile("", threads=2),  # type: ignore[call-overload]
         "of shlo_disc.compile; give options=shlo_disc.Options(threads=...)",
     ),
+    "dynamic of compile": (
+        lambda: shlo_disc.compile(abs, dynamic="b"),  # type: ignore[call-overload]
+        """'dynamic' of shlo_disc.compile; names of sizes go into args=, as in args=(("b, 768", "float32"),)""",
+    ),
+    "filter of compile": (
+        lambda: shlo_disc.compile(abs, filter=True),  # type: ignore[call-overload]
+        "'filter' of shlo_disc.compile; shlo_disc.jit has it",
+    ),
+    "args of jit": (
+        lambda: shlo_disc.jit(abs, args=()),  # type: ignore[call-overload]
+        "shlo_disc.compile has it, and here names of sizes go into dynamic=",
+    ),
     "nothing like it": (lambda: shlo_disc.load("x", q=1), "of shlo_disc.load; there are path, trust, threads"),  # type: ignore[call-arg]
     "torch.compile": (_torch_options, "'fallbck' of options= of torch.compile; did you mean 'fallback'?"),
 }
@@ -48,6 +60,13 @@ def test_names(name: str) -> None:
     with pytest.raises(OptionError) as caught:
         work()
     assert words in str(caught.value) and caught.value.code == "DISC-O111"
+
+
+def test_options_by_position() -> None:
+    with pytest.raises(OptionError, match=r"shlo_disc.compile takes program by position, .* by name: .*\bargs="):
+        shlo_disc.compile(abs, (("b", "float32"),))  # type: ignore[call-overload]
+    with pytest.raises(OptionError, match=r"shlo_disc.jit takes function by position, .* by name: dynamic="):
+        shlo_disc.jit(abs, ("b",))  # type: ignore[call-overload]
 
 
 def test_functions_look_as_they_were() -> None:

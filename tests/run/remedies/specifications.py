@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -86,6 +86,32 @@ class ConstraintWithLess(Case):
     def follow(self, found: re.Match[str]) -> Numbers:
         constraints = (found[1],)
         return run_add_one(shlo_disc.compile(add_one, args=(("b", "float32"),), constraints=constraints), 8)
+
+
+class SizeWithoutName(Case):
+    error = ProgramError
+    remedy = r"args= has '_, 4': write a number or a name, such as (b), for each size, and not '(_)'"
+    shape: ClassVar[str] = "_, 4"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=((self.shape, "float32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        shape = self.shape.replace(found[2], found[1])
+        return run_add_one(shlo_disc.compile(add_one, args=((shape, "float32"),)), 3, 4)
+
+
+class SizeOfTensorFlow(SizeWithoutName):
+    remedy = r"args= has 'None, 4': write a number or a name, such as (b), for each size, and not '(None)'"
+    shape = "None, 4"
+
+
+class NegativeSize(SizeWithoutName):
+    remedy = r"args= has '-1, 4': sizes are not negative; write a name, such as (b), for one that varies"
+    shape = "-1, 4"
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(shlo_disc.compile(add_one, args=((f"{found[1]}, 4", "float32"),)), 3, 4)
 
 
 class UnknownDtype(Case):
