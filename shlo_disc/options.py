@@ -33,7 +33,7 @@ _ELSEWHERE = {
         "target": "; shlo_disc.compile has it",
     },
 }
-"""What to write in place of options that another function has."""
+"""Advice on options that another function has."""
 
 
 def check_names(given: Iterable[str], known: Iterable[str], owner: str) -> None:

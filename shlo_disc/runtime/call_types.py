@@ -142,6 +142,8 @@ def specifications(
         _check_elements(leaf)
     try:
         specs = export.symbolic_args_specs(canonical((args, kwargs)), shapes, constraints)
+    except ArgumentTypeError:
+        raise
     except TypeError as error:
         raise ArgumentTypeError(_no_array(args, kwargs) or str(error)) from None
     except IndexError:  # which JAX's parser raises where a number stands for a dimension that an argument lacks
