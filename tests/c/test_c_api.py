@@ -108,7 +108,8 @@ def test_c_and_python_refuse_the_same_damage(artifact: Path) -> None:
         damaged.append(bytes(flipped))
     for data in damaged:
         assert python_verdict(data) is not None
-        assert c_verdict(data) == python_verdict(data)
+        c, python = (str(verdict(data)).partition(": compile a program by ") for verdict in (c_verdict, python_verdict))
+        assert c[:2] == python[:2]
     assert c_verdict(good) is None and python_verdict(good) is None
     assert "pass trust=True if you" in str(python_verdict(good, trust=False))
     assert "set trust of disc_load_options if you" in str(c_verdict(good, trust=False))

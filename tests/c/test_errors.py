@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -136,6 +138,69 @@ def test_missing_functions() -> None:
             Program(data)
         assert (caught.value.kind, caught.value.code) == (ArtifactError.__name__, code)
         assert not OF_PYTHON.search(caught.value.text)
+
+
+PROGRAM = "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }"
+OTHER_FILES = {
+    "nothing": (lambda: b"", r"is empty, it has 0 bytes: copy the file again"),
+    "a piece": (lambda: b"SHLO", r"is truncated, it has 4 bytes: copy the file again"),
+    "a zip": (lambda: b"PK\x03\x04" + bytes(40), r"but a zip archive \(torch\.export\.save"),
+    "a library": (lambda: Path(shlo_disc.get_library()).read_bytes()[:4096], r"but a library or another binary in ELF"),
+    "a pointer": (lambda: b"version https://git-lfs.github.com/spec/v1\n", r"Git LFS pointer, .*git lfs pull"),
+    "numbers": (lambda: bytes(range(64)), r"`python -m shlo_disc compile PROGRAM -o FILE`, and load FILE"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FILES)
+def test_files_of_other_kinds(name: str, tmp_path: Path) -> None:
+    data, words = OTHER_FILES[name]
+    path = tmp_path / "model.disc"
+    path.write_bytes(data())
+    with pytest.raises(CError, match=words) as caught:
+        Program(path)
+    assert caught.value.code == "DISC-A100" and caught.value.text.endswith(f"(in the file '{path}')")
+    assert not re.search(r"jax|trust=True|shlo_disc\.compile", caught.value.text)
+
+
+def _bytecode() -> bytes:
+    shape = jax.ShapeDtypeStruct(jax.export.symbolic_shape("b"), jnp.float32)
+    return bytes(jax.export.export(jax.jit(lambda x: x * 1))(shape).mlir_module_serialized)
+
+
+def _exported() -> bytes:
+    shape = jax.ShapeDtypeStruct(jax.export.symbolic_shape("b"), jnp.float32)
+    return bytes(jax.export.export(jax.jit(lambda x: x * 1))(shape).serialize())
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (PROGRAM.encode, "MLIR as text"),
+        (_bytecode, "MLIR bytecode"),
+        (_exported, r"a program of jax\.export"),
+    ],
+    ids=["text", "bytecode", "exported"],
+)
+def test_programs_that_are_not_compiled(made: Callable[[], bytes], words: str, tmp_path: Path) -> None:
+    """What the text says to write makes a file that loads."""
+    path, file = tmp_path / "model", tmp_path / "model.disc"
+    path.write_bytes(made())
+    with pytest.raises(CError, match=f"but {words}, which is not compiled yet: compile it by `python") as caught:
+        Program(path)
+    (said,) = re.findall(r"`python (-m shlo_disc compile PROGRAM -o FILE)`, and load FILE", caught.value.text)
+    words_of_shell = said.replace("PROGRAM", str(path)).replace("FILE", str(file)).split()
+    subprocess.run([sys.executable, *words_of_shell], check=True, capture_output=True)
+    np.testing.assert_array_equal(Program(file)(ones(3))[0], ones(3))
+
+
+OF_C_ALONE = re.compile(r"\bIn C\b|\bC API\b|`?disc_\w+")
+NOT_IN_C = {"DISC-T102", "DISC-T103", "DISC-A105", "DISC-A106"}
+"""Codes about pytrees, static arguments and Python functions, which C does not have."""
+
+
+def test_pages_of_codes_that_c_has_say_what_to_do_in_c() -> None:
+    names = {code.name for code in (*CODES, *C_CODES) if code.error in KINDS or code in C_CODES} - NOT_IN_C
+    assert [name for name in sorted(names) if not OF_C_ALONE.search((PAGES / f"{name}.md").read_text())] == []
 
 
 def test_no_error_has_no_code() -> None:

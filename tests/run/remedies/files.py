@@ -111,7 +111,7 @@ class ArtifactAsBytes(Case):
 
 class ProgramForArtifact(Case):
     error = ArtifactError
-    remedy = r"not a shlo_disc artifact.*compile a program by shlo_disc\.(compile)"
+    remedy = r"a program of jax\.export, which is not compiled yet: compile the program by shlo_disc\.(compile)"
 
     def provoke(self) -> Any:
         Path("layer.bin").write_bytes(exported_for(None).serialize())

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace disc {
 
@@ -51,22 +52,63 @@ std::string_view read_section(std::string_view bytes, std::string_view row, cons
   return contents;
 }
 
+const std::string kCopyAgain = ": copy the file again, or compile the program again";
+
+/// Files of other kinds, by what they begin with.
+constexpr std::pair<std::string_view, const char *> kOtherFiles[] = {
+    {"PK\x03\x04", "a zip archive (torch.export.save writes such files)"},
+    {"\x7f" "ELF", "a library or another binary in ELF"},
+    {"\x1f\x8b", "a gzip archive"},
+    {"version https://git-lfs", "a Git LFS pointer, in place of a file that `git lfs pull` fetches"},
+};
+
+/// What bytes that are a program seem to be, one that is still to be compiled; null where they are something else.
+const char *uncompiled_program(std::string_view bytes) {
+  constexpr size_t most_searched = size_t{1} << 20;
+  constexpr std::string_view bytecode = "ML\xefR";
+  if (bytes.starts_with(bytecode))
+    return "MLIR bytecode";
+  std::string_view start = bytes.substr(0, most_searched);
+  if (start.find(bytecode) != std::string_view::npos)
+    return "a program of jax.export";
+  auto has = [&](std::string_view word) { return start.find(word) != std::string_view::npos; };
+  bool is_text = start.find('\0') == std::string_view::npos;
+  return is_text && (has("func.func") || has("stablehlo.")) ? "MLIR as text" : nullptr;
+}
+
+[[noreturn]] void fail_other_file(std::string_view bytes) {
+  const std::string expected =
+      "not a shlo_disc artifact, as Executable.save and `python -m shlo_disc compile` write them";
+  for (const auto &[start, name] : kOtherFiles)
+    if (bytes.starts_with(start))
+      bad_artifact(expected + ", but " + name);
+  if (const char *program = uncompiled_program(bytes))
+    bad_artifact(expected + ", but " + program + ", which is not compiled yet: ",
+                 {"compile the program by shlo_disc.compile",
+                  "compile it by `python -m shlo_disc compile PROGRAM -o FILE`, and load FILE"});
+  bad_artifact(expected + ": ", {"compile a program by shlo_disc.compile",
+                                 "compile a program by `python -m shlo_disc compile PROGRAM -o FILE`, and load FILE"});
+}
+
 /// The number of sections, once the table is known to be what was written.
 uint32_t check_table(std::string_view bytes) {
+  if (bytes.empty())
+    bad_artifact("the artifact is empty, it has 0 bytes" + kCopyAgain);
   if (bytes.substr(0, kMagic.size()) != kMagic.substr(0, bytes.size()))
-    bad_artifact("not a shlo_disc artifact, as Executable.save and `python -m shlo_disc compile` write them: compile a "
-                 "program by shlo_disc.compile");
+    fail_other_file(bytes);
   if (bytes.size() < kPrefixBytes)
-    bad_artifact("the artifact is truncated");
+    bad_artifact("the artifact is truncated, it has " + std::to_string(bytes.size()) + " bytes" + kCopyAgain);
   auto version = number_at<uint32_t>(bytes, 8), count = number_at<uint32_t>(bytes, 12);
   auto length = number_at<uint64_t>(bytes, 16);
   if (version != kVersion)
     bad_artifact("artifact format " + std::to_string(version) + "; this release reads format " +
                  std::to_string(kVersion));
   uint64_t table_end = kPrefixBytes + kRowBytes * count;
-  if (count == 0 || count > kMostSections || length != bytes.size() || length < table_end + kDigestBytes)
-    bad_artifact("the artifact is truncated or has bytes added: " + std::to_string(bytes.size()) + " bytes, " +
-                 std::to_string(length) + " expected");
+  if (length != bytes.size())
+    bad_artifact(std::string("the artifact ") + (bytes.size() < length ? "is truncated" : "has bytes added") + ", it has " +
+                 std::to_string(bytes.size()) + " bytes instead of " + std::to_string(length) + kCopyAgain);
+  if (count == 0 || count > kMostSections || length < table_end + kDigestBytes)
+    bad_artifact("the artifact's section table is damaged");
   if (!has_digest(bytes.substr(0, table_end), bytes.substr(table_end)))
     bad_artifact("the artifact's section table is damaged");
   return count;
