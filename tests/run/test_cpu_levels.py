@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,22 @@ def test_programs_are_compiled_for_processors_that_this_one_is_not(saved: Path, 
     for call in (lambda: executable(x()), lambda: executable.bind(), lambda: executable.prepare(n=3)):
         with pytest.raises(ArtifactError, match="which this one lacks"):
             call()
+
+
+@pytest.mark.skipif(runs("x86-64-v4"), reason="this processor has all levels")
+def test_a_level_beside_those_that_this_processor_lacks(tmp_path: Path) -> None:
+    """What the text says to write is a file that loads, and leaving `cpu` out is not advised, for it does not help."""
+    path = tmp_path / "model.disc"
+    options = shlo_disc.Options(cpu="x86-64-v4")
+    shlo_disc.compile(model, args=(("n, 24", "float32"),), options=options).save(path)
+    words = r"not for 'x86-64-v3', and this processor runs no code that it has: compile it with Options\(cpu="
+    with pytest.raises(c_api.CError, match=words) as caught:
+        c_api.Program(path, cpu=b"x86-64-v3")
+    with pytest.raises(ArtifactError, match=words):
+        shlo_disc.load(path, trust=True, cpu="x86-64-v3")
+    (level,) = re.findall(r"`python -m shlo_disc compile --cpu (\S+)`", caught.value.text)
+    shlo_disc.compile(model, args=(("n, 24", "float32"),), options=shlo_disc.Options(cpu=level)).save(path)
+    assert len(c_api.Program(path, cpu=b"x86-64-v3")(x())) == 1
 
 
 def test_c_runs_the_best_level_as_python(saved: Path) -> None:

@@ -291,7 +291,7 @@ std::string check_target(const Json &header) {
     bad_artifact("header: 'features' is not a list of names");
   if (auto missing = missing_features(features); !missing.empty())
     bad_artifact("made for a processor with " + joined(missing) +
-                 ", which this one lacks: compile it with Options(cpu=\"x86-64-v3\"), or for several levels");
+                 ", which this one lacks: " + kCompileForAll);
   const Json *name = target->member("name");
   return name == nullptr || name->is_null() ? "" : field<std::string>(*target, "name");
 }

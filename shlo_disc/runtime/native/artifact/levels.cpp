@@ -70,16 +70,22 @@ size_t choose_level(const std::vector<Json> &headers, std::string_view cpu) {
       --level;
     return level;
   }
-  std::string names;
+  std::string names, here; // of all levels, and of the best that runs here
   for (size_t level = 0; level < headers.size(); ++level) {
     std::string name = cpu_of(headers[level]);
     if (name == cpu)
       return level;
-    names += (level != 0 ? ", " : "") + (name.empty() ? "the processor that compiled it" : "'" + name + "'");
+    name = name.empty() ? "the processor that compiled it" : "'" + name + "'";
+    names += (level != 0 ? ", " : "") + name;
+    if (runs_here(headers[level]))
+      here = name;
   }
-  bad_artifact("made for " + names + ", and not for '" + std::string(cpu) + "': ",
-               {"load it without cpu, or compile it for another level with Options(cpu=...)",
-                "leave cpu of disc_load_options NULL, or compile it for another level with Options(cpu=...)"});
+  std::string problem = "made for " + names + ", and not for '" + std::string(cpu) + "'";
+  if (here.empty()) // so no other choice of a level helps
+    bad_artifact(problem + ", and this processor runs no code that it has: " + kCompileForAll);
+  std::string other = ", which runs the code for " + here + ", or compile it for another level with Options(cpu=...)";
+  std::string python = "load it without cpu" + other, c = "leave cpu of disc_load_options NULL" + other + " or --cpu";
+  bad_artifact(problem + ": ", {python.c_str(), c.c_str()});
 }
 
 Level read_level(const Sections &sections, const std::vector<Json> &headers, std::string_view cpu) {
