@@ -104,7 +104,13 @@ CASES: dict[str, tuple[Call, str, str]] = {
         "DISC-V100",
         r"has 1 symbols, and 2",
     ),
+    "a value": (lambda a: Program(a.serialize()).plan_symbols(9), "DISC-S103", r"satisfy b <= 8\. .*; here b = 9$"),
     "an option": (lambda a: Program(a.serialize(), threads=-1), "DISC-V100", r"must not be negative"),
+    "an option of a newer header": (
+        lambda a: Program(a.serialize(), unknown=1),
+        "DISC-V100",
+        r"struct_size of disc_load_options is 64, and this library has 56 bytes.*a newer release.*leave the option 0",
+    ),
 }
 OF_PYTHON = re.compile(r"jax|trust=True|shlo_disc\.|SciPy|register_custom_call(?<!disc_register_custom_call)")
 

@@ -40,7 +40,7 @@ template <typename T> std::span<T> given(T *first, size_t count, const char *par
 inline void check_struct_size(size_t size, const char *structure) {
   constexpr size_t first = 16, most = 4096, step = 8;
   if (size == 0)
-    bad_value(std::string("struct_size of ") + structure + " is not set");
+    bad_value(std::string("struct_size of ") + structure + " is not set: set it to sizeof(" + structure + ")");
   if (size < first || size > most || size % step != 0)
     bad_value(std::string("struct_size of ") + structure + " is " + std::to_string(size) +
               ", which is the size of no version of it: set it to sizeof(" + structure + ")");

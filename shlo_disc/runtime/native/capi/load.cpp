@@ -87,7 +87,11 @@ disc_load_options known_options(const disc_load_options *given) {
   const char *bytes = reinterpret_cast<const char *>(given);
   for (size_t i = sizeof(options); i < given->struct_size; ++i)
     if (bytes[i] != 0)
-      bad_value("an option that this version of the library does not have is set");
+      bad_value("struct_size of disc_load_options is " + std::to_string(given->struct_size) +
+                ", and this library has " + std::to_string(sizeof(options)) +
+                " bytes of options: the calling program was compiled with the header of a newer release, and sets an "
+                "option that only that release has. Ship the library of that release, or leave the option 0; set "
+                "struct_size to sizeof(disc_load_options)");
   const std::pair<const char *, int64_t> counts[] = {{"threads", options.threads},
                                                      {"memory_limit", options.memory_limit},
                                                      {"cache_limit", options.cache_limit},

@@ -78,10 +78,14 @@ std::string taken(const Program &program, Dims dims, Values values, Position end
   for (const ArraySpec &argument : program.arguments)
     if (is_symbolic(argument))
       arguments += (arguments.empty() ? "" : ", ") + argument.path + " of " + argument.shape_text();
-  for (size_t i = 0; !dims.empty() && i < program.symbols.size(); ++i)
-    if (const SymbolSpec &symbol = program.symbols[i]; solved_before(symbol, end))
-      symbols += (symbols.empty() ? "; here " : ", ") + symbol.name + " = " + std::to_string(values[i]) + " (from " +
-                 dim_name(program.arguments[symbol.argument], symbol.dim) + ")";
+  for (size_t i = 0; i < program.symbols.size() && i < values.size(); ++i) {
+    const SymbolSpec &symbol = program.symbols[i];
+    if (!dims.empty() && !solved_before(symbol, end))
+      continue;
+    symbols += (symbols.empty() ? "; here " : ", ") + symbol.name + " = " + std::to_string(values[i]);
+    if (!dims.empty()) // else the values were given
+      symbols += " (from " + dim_name(program.arguments[symbol.argument], symbol.dim) + ")";
+  }
   return arguments.empty() ? "" : ". The program takes " + arguments + symbols;
 }
 
