@@ -208,7 +208,8 @@ def _source_text(header: Mapping[str, Any], name: str) -> str:
 
 __asm__(".section .rodata\\n.balign 64\\n{name}_artifact: .incbin \\"{name}.disc\\"\\n"
         "{name}_artifact_end:\\n.previous\\n");
-disc_error_t *disc_check_plan(const disc_plan_t *plan, const disc_program_t *program); /* of the runtime */
+disc_error_t *disc_check_parameter(const void *given, const char *parameter); /* both of the runtime */
+disc_error_t *disc_check_plan(const disc_plan_t *plan, const disc_program_t *program, const char *function);
 
 extern const char begin[] __asm__("{name}_artifact"), end[] __asm__("{name}_artifact_end");
 
@@ -216,9 +217,9 @@ disc_error_t *{name}_program(disc_program_t **program) {{
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static disc_program_t *loaded;
   disc_load_options options = {{.struct_size = sizeof options, .trust = 1, .borrow = 1}};
-  disc_error_t *error = NULL;
-  if (program == NULL)
-    return disc_load_bytes(begin, (size_t)(end - begin), &options, NULL); /* an error */
+  disc_error_t *error = disc_check_parameter(program, "{name}_program: program");
+  if (error != NULL)
+    return error;
   pthread_mutex_lock(&mutex);
   if (loaded == NULL)
     error = disc_load_bytes(begin, (size_t)(end - begin), &options, &loaded);
@@ -230,7 +231,9 @@ disc_error_t *{name}_program(disc_program_t **program) {{
 
 {_plan_signature(name, symbols)} {{
   disc_program_t *program;
-  disc_error_t *error = {name}_program(&program);
+  disc_error_t *error = disc_check_parameter(plan, "{name}_plan: plan");
+  if (error == NULL)
+    error = {name}_program(&program);
   const int64_t values[] = {{{", ".join([*symbols, "0"])}}};
   return error != NULL ? error : disc_plan_symbols(program, values, {len(symbols)}, plan);
 }}
@@ -243,7 +246,7 @@ static disc_error_t *fill(const disc_plan_t *plan, describe *describe_array, sha
   disc_program_t *program;
   disc_error_t *error = {name}_program(&program);
   if (error == NULL)
-    error = disc_check_plan(plan, program);
+    error = disc_check_plan(plan, program, "{name}_run");
   for (size_t i = 0; i < count && error == NULL; ++i) {{
     disc_array_info info = {{.struct_size = sizeof info}};
     error = describe_array(program, i, &info);

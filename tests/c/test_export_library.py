@@ -197,7 +197,15 @@ def test_plans_of_other_libraries(tmp_path: Path) -> None:
     plan, out = ctypes.c_void_p(), np.zeros(2, np.float32)
     assert two.two_plan(ctypes.c_int64(2), ctypes.byref(plan)) is None
     error = one.one_run(plan, ctypes.c_void_p(out.ctypes.data), ctypes.c_void_p(out.ctypes.data))
-    assert one.disc_error_text(error) == b"the plan is one of 'twice', and this function runs 'negative'"
+    assert one.disc_error_text(error) == b"the plan is one of 'twice', and one_run runs 'negative'"
+    for function in (one.one_run, one.one_plan, one.one_program):
+        function.restype = ctypes.c_void_p
+    for error, parameter in (
+        (one.one_run(None, None, None), b"one_run: plan"),
+        (one.one_plan(ctypes.c_int64(2), None), b"one_plan: plan"),
+        (one.one_program(None), b"one_program: program"),
+    ):
+        assert one.disc_error_text(error) == parameter + b" is NULL"
 
 
 def test_a_folder_that_is_not_there(executable: Any, tmp_path: Path) -> None:

@@ -249,11 +249,16 @@ disc_error_t *disc_bind(const disc_program_t *program, const DLTensor *arguments
   });
 }
 
-disc_error_t *disc_check_plan(const disc_plan_t *plan, const disc_program_t *program) {
+disc_error_t *disc_check_parameter(const void *pointer, const char *parameter) {
+  return guarded([&] { given(static_cast<const char *>(pointer), parameter); });
+}
+
+disc_error_t *disc_check_plan(const disc_plan_t *plan, const disc_program_t *program, const char *function) {
   return guarded([&] {
-    const disc_program &of = given(plan, "plan").program, &wanted = given(program, "program");
+    const std::string name = function;
+    const disc_program &of = given(plan, (name + ": plan").c_str()).program, &wanted = *program;
     if (of.loaded != wanted.loaded)
-      bad_value("the plan is one of '" + of.loaded->program().name + "', and this function runs '" +
+      bad_value("the plan is one of '" + of.loaded->program().name + "', and " + name + " runs '" +
                 wanted.loaded->program().name + "'");
   });
 }

@@ -56,8 +56,10 @@ struct disc_plan_object {
   std::vector<const int64_t *> argument_shapes, result_shapes;
 };
 
-/// An error for a plan of another program; for what `export_library` writes.
-extern "C" disc_error_t *disc_check_plan(const disc_plan_t *plan, const disc_program_t *program);
+/// Errors for what `export_library` writes: for a parameter that is NULL, such as "scorer_plan: plan", and in
+/// `function`, such as "scorer_run", for a plan that is NULL or of another program.
+extern "C" disc_error_t *disc_check_parameter(const void *given, const char *parameter);
+extern "C" disc_error_t *disc_check_plan(const disc_plan_t *plan, const disc_program_t *program, const char *function);
 
 struct disc_results {
   std::shared_ptr<const disc::capi::Loaded> loaded;

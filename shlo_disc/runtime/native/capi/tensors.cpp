@@ -58,7 +58,8 @@ int64_t checked_bytes(const ArraySpec &spec, const int64_t *shape, size_t rank) 
 
 char *data_of(const ArraySpec &spec, const ::DLTensor &tensor, int64_t bytes) {
   if (tensor.data == nullptr && bytes > 0)
-    throw Error(ErrorKind::type, spec.path + " has no data");
+    throw Error(ErrorKind::type, spec.path + " has no data: its pointer is NULL, and it is to have " +
+                                     std::to_string(bytes) + " bytes");
   if (tensor.data == nullptr)
     return nullptr;
   uintptr_t end = 0;
