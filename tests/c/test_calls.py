@@ -302,6 +302,9 @@ def test_errors_of_sizes_name_the_argument(tmp_path: Path) -> None:
     with pytest.raises(CError) as caught:
         plan.run([np.ones((3, 4), np.float32), np.ones((4, 7), np.float32)], [result])
     assert caught.value.argument == "args[1]"
-    assert caught.value.text == "the plan has a size of 8 for dimension 1 of args[1], and the array has 7"
+    assert caught.value.text == (
+        "the plan has a size of 8 for dimension 1 of args[1], and the array has 7: make a plan for these sizes, or use "
+        "disc_call"
+    )
     plan.run([np.ones((3, 4), np.float32), np.ones((4, 8), np.float32)], [result])
     np.testing.assert_array_equal(result, np.full((3, 8), 4, np.float32))

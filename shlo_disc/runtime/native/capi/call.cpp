@@ -14,9 +14,19 @@ namespace {
 
 constexpr uintptr_t kResultAlignment = 64;
 
-[[noreturn]] void fail_count(const Program &program, const char *what, size_t expected, size_t given) {
-  throw Error(ErrorKind::type, "'" + program.name + "' has " + std::to_string(expected) + " " + what + ", and " +
-                                   std::to_string(given) + " were given");
+/// A number of things that were given.
+std::string were_given(size_t count) { return std::to_string(count) + (count == 1 ? " was given" : " were given"); }
+
+/// What is said of the arguments of a program that do not count: those that are bound.
+std::string besides_bound(const disc_program &program) {
+  size_t bound = program.bound->addresses.size();
+  return bound == 0 ? "" : " besides the " + std::to_string(bound) + " that disc_bind has fixed";
+}
+
+[[noreturn]] void fail_arguments(const disc_program &program, size_t given) {
+  throw Error(ErrorKind::type, "'" + program.loaded->program().name + "' has " +
+                                   counted(disc_argument_count(&program), "argument") + besides_bound(program) +
+                                   ", and " + were_given(given));
 }
 
 using Given = std::span<const ::DLTensor>;
@@ -24,7 +34,7 @@ using Given = std::span<const ::DLTensor>;
 /// The tensors of a call, one for each argument that is not bound.
 Tensors tensors_of(const disc_program &program, Given arguments) {
   if (arguments.size() != disc_argument_count(&program))
-    fail_count(program.loaded->program(), "arguments", disc_argument_count(&program), arguments.size());
+    fail_arguments(program, arguments.size());
   return Tensors(*program.loaded->executable, program.bound->addresses.size(), arguments);
 }
 
@@ -78,8 +88,8 @@ std::unique_ptr<disc_plan_t> plan(const disc_program &program, std::span<const i
   const Program &spec = program.loaded->program();
   size_t count = spec.argument_dims - program.bound->dims.size();
   if (dims.size() != count)
-    bad_value("the arguments have " + std::to_string(count) + " sizes in all, and " + std::to_string(dims.size()) +
-              " were given");
+    bad_value("the arguments" + besides_bound(program) + " have " + counted(count, "size") + " in all, and " +
+              were_given(dims.size()));
   check_planned(spec);
   std::vector<int64_t> all = all_dims(*program.bound, dims);
   const int64_t *size = all.data();
@@ -107,8 +117,8 @@ std::unique_ptr<disc_plan_t> plan_symbols(const disc_program &program, std::span
   if (!program.bound->addresses.empty())
     bad_value("arguments of '" + spec.name + "' are bound: give disc_plan the sizes of the others");
   if (values.size() != spec.symbols.size())
-    bad_value("'" + spec.name + "' has " + std::to_string(spec.symbols.size()) + " symbols, and " +
-              std::to_string(values.size()) + " values were given");
+    bad_value("'" + spec.name + "' has " + counted(spec.symbols.size(), "symbol") + ", and " +
+              counted(values.size(), "value") + (values.size() == 1 ? " was given" : " were given"));
   check_planned(spec);
   auto found = program.loaded->executable->first_plan(values);
   return plan(program, {found->words.data() + 1, spec.argument_dims});
@@ -161,7 +171,8 @@ void check_planned_sizes(const disc_plan_t &plan, const std::vector<int64_t> &di
       if (dims[first + i] != plan.dims[first + i]) {
         Error error(ErrorKind::shape, "the plan has a size of " + std::to_string(plan.dims[first + i]) +
                                           " for dimension " + std::to_string(i) + " of " + argument.path +
-                                          ", and the array has " + std::to_string(dims[first + i]));
+                                          ", and the array has " + std::to_string(dims[first + i]) +
+                                          ": make a plan for these sizes, or use disc_call");
         error.argument = argument.path;
         throw error;
       }
@@ -174,7 +185,9 @@ void run(const disc_plan_t &plan, Given arguments, Given results) {
   const Executable &executable = *program.loaded->executable;
   Tensors tensors = tensors_of(program, arguments);
   if (results.size() != disc_result_count(&program))
-    fail_count(executable.program(), "results", disc_result_count(&program), results.size());
+    throw Error(ErrorKind::type, "'" + executable.program().name + "' has " +
+                                     counted(disc_result_count(&program), "result") + ", and " +
+                                     were_given(results.size()));
   check_planned_sizes(plan, all_dims(*program.bound, tensors.dims()));
   std::vector<ResultMemory> memories = result_memories(plan, tensors, results);
   std::vector<void *> buffers = argument_addresses(program, tensors);
@@ -244,7 +257,7 @@ disc_error_t *disc_bind(const disc_program_t *program, const DLTensor *arguments
     const disc_program &from = given(program, "disc_bind: program");
     disc_program_t *&out = given(bound, "disc_bind: bound");
     if (count > disc_argument_count(program))
-      fail_count(from.loaded->program(), "arguments", disc_argument_count(program), count);
+      fail_arguments(from, count);
     out = new disc_program{from.loaded, bind(from, given(arguments, count, "disc_bind: arguments"))};
   });
 }

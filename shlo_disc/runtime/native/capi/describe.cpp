@@ -53,7 +53,8 @@ disc_error_t *disc_describe_argument(const disc_program_t *program, size_t index
     given(program, "disc_describe_argument: program");
     given(info, "disc_describe_argument: info");
     if (index >= disc_argument_count(program))
-      bad_value("there is no argument " + std::to_string(index));
+      bad_value("there is no argument " + std::to_string(index) + ", for a call takes " +
+                counted(disc_argument_count(program), "argument"));
     program->loaded->arguments[program->bound->addresses.size() + index].write(info);
   });
 }
@@ -63,7 +64,8 @@ disc_error_t *disc_describe_result(const disc_program_t *program, size_t index, 
     given(program, "disc_describe_result: program");
     given(info, "disc_describe_result: info");
     if (index >= disc_result_count(program))
-      bad_value("there is no result " + std::to_string(index));
+      bad_value("there is no result " + std::to_string(index) + ", for a call has " +
+                counted(disc_result_count(program), "result"));
     program->loaded->results[index].write(info);
   });
 }

@@ -21,6 +21,11 @@ struct Failure : std::runtime_error {
 
 [[noreturn]] inline void bad_value(const std::string &text) { throw Failure("ValueError", text); }
 
+/// "1 argument", "2 arguments".
+inline std::string counted(size_t count, const char *what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
 /// The object that a parameter points to. Throws where it is NULL.
 template <typename T> T &given(T *pointer, const char *parameter) {
   if (pointer == nullptr)
