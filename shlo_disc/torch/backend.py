@@ -41,8 +41,16 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
     and 1 apart, as for all backends.
     """
     from shlo_disc.importer.aten.decompositions import for_exporting
+    from shlo_disc.importer.aten.wrapped_padding import check_circular_paddings
 
     own, options = _read(dict(chosen.get("options") or {}))
+    try:
+        check_circular_paddings(module)
+    except UnsupportedError as error:
+        if not own["fallback"]:
+            raise
+        LOGGER.warning("a graph is left to PyTorch: %s", error)
+        return module.forward
 
     def compile_graph(split: Split, graph: torch.fx.GraphModule, weights: frozenset[int]) -> Callable[..., Any]:
         kind = Weights if own["freezing"] else CheckedWeights

@@ -40,7 +40,10 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     `shlo_disc.compile` raises.
     """
     from shlo_disc.importer.aten.graphs import translate
+    from shlo_disc.importer.aten.wrapped_padding import check_circular_paddings
 
+    _check_results(program)
+    check_circular_paddings(program.graph_module)
     start = time.perf_counter()
     plain = _taken_apart(program)
     ranges = list(plain.range_constraints.items())
@@ -57,6 +60,19 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     record_read(read, "torch.export")
     executable = compile_read(read, options, target, start=start)
     return ExportedExecutable(plain, executable, translated, structure)
+
+
+def _check_results(program: ExportedProgram) -> None:
+    """Check that a call can return what the program returns. Raises ProgramError."""
+    kinds = {spec.kind for spec in program.graph_signature.output_specs}
+    if any(kind.name in ("LOSS_OUTPUT", "GRADIENT_TO_PARAMETER", "GRADIENT_TO_USER_INPUT") for kind in kinds):
+        raise ProgramError(
+            "the exported program computes gradients (a joint graph of a loss and its gradients), and only programs of "
+            "forward are compiled: compile what torch.export.export(module, ...) returns, and for training use "
+            'torch.compile(module, backend="shlo_disc", dynamic=True)'
+        )
+    if others := [kind.name for kind in kinds if kind not in _RETURNED]:
+        raise ProgramError(f"the exported program has results of the kind {others[0]}, which no call returns")
 
 
 def _taken_apart(program: ExportedProgram) -> ExportedProgram:
@@ -179,9 +195,6 @@ class ExportedExecutable:
         self._draws = translated.draws
         signature = program.graph_signature
         self._results = list(signature.output_specs)
-        others = [spec.kind.name for spec in self._results if spec.kind not in _RETURNED]
-        if others:
-            raise ProgramError(f"results of the kind {others[0]} are not supported; return the tensor instead")
         tensors = {**program.state_dict, **program.constants}
         fixed, changed = _state(program)
         self._fixed = [*translated.captured, *(_tensor_of(spec, tensors) for spec in fixed)]

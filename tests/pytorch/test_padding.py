@@ -163,3 +163,43 @@ def test_an_exported_gradient() -> None:
     for size in (1, 2, 7, 8, 9, 33):
         x = torch.randn(2, 3, size)
         close(run(x), _replicated_backward(x), f"at {size}")
+
+
+WRAPPED = {(-2, 6): (2, 0, 6), (6, -3): (0, 3, 6), (-1, 2): (1, 0, 2), (2, -1): (0, 1, 2)}
+"""Circular paddings of both signs; elements to remove in front and behind, and the number of those to add."""
+
+
+@pytest.mark.parametrize("pads", WRAPPED)
+def test_circular_paddings_of_both_signs(pads: tuple[int, int]) -> None:
+    """Eager PyTorch reads memory there that it has not written, or that it is writing. What is advised is defined."""
+    torch._dynamo.reset()
+    x = torch.randn(2, 3, 9)
+
+    def padded(x: Any) -> Any:
+        return F.pad(x, pads, mode="circular")
+
+    words = (
+        r"circular padding that adds .* is undefined; remove them by a slice first: F\.pad\(x\[\.\.\., 1:\], \(0, 2\)"
+    )
+    with pytest.raises(UnsupportedError, match=words):
+        _exported(padded, x)
+    with pytest.raises(Exception, match=words):
+        torch.compile(padded, backend=backend, dynamic=True)(x)
+    assert torch.equal(torch.compile(padded, backend=backend, options={"fallback": True})(x[:0]), padded(x[:0]))
+    front, behind, more = WRAPPED[pads]
+    ends = (more, 0) if pads[0] > 0 else (0, more)
+
+    def advised(x: Any) -> Any:
+        return F.pad(x[..., front : x.shape[-1] - behind], ends, mode="circular")
+
+    assert torch.equal(_exported(advised, x)(x), advised(x))
+    if min(pads) + 9 >= max(pads):  # defined at this size
+        assert torch.equal(advised(x), padded(x))
+
+
+def test_circular_paddings_of_one_sign() -> None:
+    for pads in ((0, -1, 2, 1), (-3, 0, 0, 0), (1, 1, -1, -2)):
+        run = _exported(lambda x, pads=pads: F.pad(x, pads, mode="circular"), torch.randn(2, 3, 9, 9))
+        for size in (5, 8, 33):
+            x = torch.randn(2, 3, 9, size)
+            assert torch.equal(run(x), F.pad(x, pads, mode="circular"))
