@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from shlo_disc.driver.compilation import Compilation
+from shlo_disc.shape_dialect.dialect.declarations import Constraint
 from shlo_disc.shape_dialect.dialect.host import Check
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -19,8 +20,7 @@ def checks_of(c: Compilation) -> list[Check]:
     data = set(c.facts.data_symbols)
     for constraint in c.constraints:
         if not data.isdisjoint(constraint.relation.symbols()):
-            text = f"Expected {constraint.relation}, which {constraint.origin} requires."
-            checks.append(Check("data", constraint.relation, *data_message(c, text, constraint.relation)))
+            checks.append(Check("data", constraint.relation, *_data_message(c, constraint)))
         elif constraint.message:
             checks.append(Check("constraint", constraint.relation, constraint.message, constraint.operands))
         else:
@@ -67,6 +67,14 @@ def size_message(c: Compilation, finding: str, solved: int | None = None) -> tup
         f"Obtained dimension variables: {obtained}. {_ADVICE}"
     )
     return text, tuple(operands)
+
+
+def _data_message(c: Compilation, constraint: Constraint) -> tuple[str, Dims]:
+    """The message for a constraint on sizes that were read from data: that of PyTorch's programs has the values."""
+    if constraint.message.startswith("Expected ") and constraint.operands:
+        return data_message(c, constraint.message)[0], constraint.operands
+    text = f"Expected {constraint.relation}, which {constraint.origin} requires."
+    return data_message(c, text, constraint.relation)
 
 
 def data_message(c: Compilation, finding: str, relation: Relation | None = None) -> tuple[str, Dims]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from shlo_disc.errors import ArgumentTypeError, DiscError, ShapeError
@@ -15,6 +15,8 @@ _PATH = re.compile(r"args\[(\d+)\]")
 _FIXED = re.compile(r"^Shape mismatch for (\S+)\.shape\[(\d+)\] \(expected same constant\): (.*)$", re.DOTALL)
 _DTYPE = re.compile(r"^Dtype mismatch for (\S+): expected (\w+) and called with (\w+)$")
 _ASKED = re.compile(r"Expected (.*?), which (?:\S+ at )?(.*?) requires")
+_OF_DATA = "A size that the program reads from data does not fit"
+_VALUE = re.compile(r"(?:Here |, )(\w+) = (-?\d+)")
 
 
 def names_of_torch(header: Mapping[str, Any]) -> tuple[str, ...]:
@@ -56,13 +58,13 @@ def in_words_of_torch(
     """The same error for a program of PyTorch. names: what the user calls the arguments, by their positions."""
     message = _PATH.sub(lambda found: names.get(int(found[1])) or found[0], error.message)
     if isinstance(error, ShapeError):
-        return ShapeError(_of_sizes(message))
+        return ShapeError(_of_sizes(message, names.values()))
     if isinstance(error, ArgumentTypeError) and (found := _DTYPE.match(message)):
         return ArgumentTypeError(f"{message}: convert it by {conversion.format(name=found[1], dtype=found[2])}")
     return type(error)(message) if isinstance(error, ArgumentTypeError) else error
 
 
-def _of_sizes(message: str) -> str:
+def _of_sizes(message: str, names: Collection[str]) -> str:
     if found := _FIXED.match(message):
         name, axis, sizes = found.groups()
         shapes = f"={{{name!r}: {{{axis}: Dim.AUTO}}}}" if name.isidentifier() else "= in which it is a Dim"
@@ -76,7 +78,24 @@ def _of_sizes(message: str) -> str:
     if "is above its range" in finding or "is below its range" in finding:
         finding = f"{finding}, as max= and min= of its Dim say"
     finding = _ASKED.sub(lambda found: f"{_asker(found[2])} asks that {found[1]}", finding)
+    if finding.startswith(_OF_DATA):
+        return _of_data(finding, rest, names)
     return f"{finding}. The program was exported for {rest}: other sizes take an export with other dynamic_shapes="
+
+
+def _of_data(finding: str, rest: str, names: Collection[str]) -> str:
+    """A message about integers that are read from tensors, or are arguments."""
+    values = dict(_VALUE.findall(finding))
+    own = [name for name in values if name in names]
+    if not own:
+        return f"{finding}. The program was exported for {rest}: call it with data for which this holds"
+    integers = f"{listed(own)}, {'integers' if len(own) > 1 else 'an integer'} among the arguments,"
+    finding = f"{integers} {'do' if len(own) > 1 else 'does'} not fit{finding.removeprefix(_OF_DATA)}"
+    given = " and ".join(f"{name} = {values[name]}" for name in own)
+    return (
+        f"{finding}. The program was exported for {rest}: for {given}, export it again with this as the example and "
+        f"None for {listed(own)} in dynamic_shapes="
+    )
 
 
 def _asker(place: str) -> str:

@@ -136,6 +136,11 @@ def _names_of(program: ExportedProgram) -> dict[Any, str]:
         names = [given[name] for name in map(_source_name, sources) if given.get(name, "").isidentifier()]
         if own.is_Symbol and names and names[0] not in _RESERVED:
             found[own] = names[0]
+    for node in program.graph.nodes:  # integers that are arguments have the arguments' names
+        value = node.meta.get("val") if node.op == "placeholder" else None
+        own = value.node.expr if isinstance(value, torch.SymInt) else None
+        if own is not None and own.is_Symbol and own not in found and node.name not in _RESERVED:
+            found[own] = node.name
     taken = [*found.values(), *(symbol.name for symbol in environment.var_to_sources)] if found else []
     return {symbol: name for symbol, name in found.items() if taken.count(name) == 1}
 

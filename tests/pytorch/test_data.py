@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -175,6 +176,34 @@ def test_words_of_a_piece_that_is_out_of_range() -> None:
     dynamic = {"x": {0: torch.export.Dim.DYNAMIC}, "s": None, "n": None}
     example = _of(torch.float32, 7), torch.tensor(2), torch.tensor(2)
     run = shlo_disc.compile(torch.export.export(_Pieces(PIECES["a start"]), example, dynamic_shapes=dynamic))
-    words = r"A size that the program reads from data does not fit. \S+:\d+ asks that .*Here s\d+ = 7, u\d+ = 6\."
-    with pytest.raises(ShapeError, match=words):
+    words = r"A size that the program reads from data does not fit. \S+:\d+ asks that .*Here s\d+ = 7, u\d+ = 6; "
+    words += r"u\d+ is the value of s that \.item\(\) reads at \S+:\d+\..*: call it with data for which this holds"
+    with pytest.raises(ShapeError, match=words) as caught:
         run(_of(torch.float32, 7), torch.tensor(6), torch.tensor(2))
+    assert not re.search(r"max\(|min\(", str(caught.value))
+
+
+class _Half(torch.nn.Module):
+    """Half of the rows, from one on."""
+
+    def forward(self, x: Any, start: Any) -> Any:
+        return x.narrow(0, start.item(), x.shape[0] // 2)
+
+
+def test_a_piece_of_no_rows() -> None:
+    """That PyTorch takes all sizes to be 2 or more is no condition on pieces either."""
+    dynamic = {"x": {0: torch.export.Dim.DYNAMIC}, "start": None}
+    example = torch.ones(10, 3), torch.tensor(2)
+    run = shlo_disc.compile(torch.export.export(_Half(), example, dynamic_shapes=dynamic))
+    calls = [(torch.randn(n, 3), torch.tensor(start)) for n in (0, 1, 2, 3, 9) for start in (-1, 0, 1, 2)]
+    results = 0
+    for values in calls:
+        try:
+            wanted = _Half()(*values)
+        except (RuntimeError, IndexError):
+            with pytest.raises(ShapeError, match=r"u\d+ is the value of start that \.item\(\) reads"):
+                run(*values)
+            continue
+        assert torch.equal(run(*values), wanted)
+        results += 1
+    assert results > 12

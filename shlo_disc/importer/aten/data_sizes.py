@@ -34,6 +34,7 @@ def places_of(t: Graph, x: ir.Value, count: Expr) -> list[ir.Value]:
     if not count.is_symbol:
         raise t.refuse("how many elements are not zero is said by another size", "leave the number open")
     if count.is_symbol not in t.bound:
+        t.sources[count.is_symbol] = f"the number of elements that are not zero, or where a mask holds, at {t.line}"
         bind(t, summed(t, t.convert(mask, torch.int64), [0]), count)
     element = t.element(torch.int64)
     flat = ir.Operation.create("disc.nonzero", [tensor_type((count,), element)], [mask]).results[0]
@@ -131,5 +132,8 @@ def item(t: Graph, x: ir.Value) -> Expr:
     low = value.node.shape_env.bound_sympy(value.node.expr).lower
     if not size.is_symbol:
         raise t.refuse(f"an integer that is read out of a tensor is known as {size}")
+    tensor = t.node.args[0]
+    name = f" of {tensor.name}" if tensor.op == "placeholder" else ""
+    t.sources[str(value.node.expr)] = f"the value{name} that .item() reads at {t.line}"
     bind(t, t.reshape(t.convert(x, torch.int64), ()), size, may_be_negative=not low >= 0)
     return size

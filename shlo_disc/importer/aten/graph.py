@@ -50,7 +50,7 @@ class Graph:
 
     `outs` are the results of that op as PyTorch says they are. `stated` are the symbols that the program's arguments
     determine, `bound` those that were read from data, and `reals` floats that the program is given (f64), by the
-    expressions of SymPy that they are.
+    expressions of SymPy that they are. `sources` says of PyTorch's symbols that are data what they are, in messages.
     `key` is what random numbers are drawn by, an argument of the program. `loops` says how many loops the op is in.
     """
 
@@ -61,6 +61,7 @@ class Graph:
         self.outs: list[Spec] = []
         self.stated: set[str] = set()
         self.bound: set[str] = set()
+        self.sources: dict[str, str] = {}
         self.reals: dict[Any, ir.Value] = {}
         self.key: ir.Value | None = None
         self.loops = 0

@@ -7,6 +7,7 @@ types are exact from the start and nothing is inferred here. A size is an expres
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -27,6 +28,7 @@ from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import table
+from .assumed import asserted, equations, is_assumed
 from .control import HIGHER
 from .graph import LEAVE, Graph, Spec
 from .lines import line_of, location
@@ -375,12 +377,15 @@ class _Walk:
         raise self.graph.refuse("this function has no translation")
 
     def _check(self, node: Node) -> None:
-        if str(node.target) != "aten._assert_scalar.default":
+        condition = asserted(node)
+        if condition is None or not self._is_of_values(condition.node.expr):
             return
-        condition = node.args[0]
-        condition = condition.meta["val"] if isinstance(condition, Node) else condition
-        if isinstance(condition, torch.SymBool) and self._is_of_values(condition.node.expr):
-            assert_holds(self.graph, condition.node.expr, str(node.args[1]))
+        if not is_assumed(condition, self._equations):
+            assert_holds(self.graph, condition.node.expr)
+
+    @functools.cached_property
+    def _equations(self) -> dict[Any, Any]:
+        return equations(self.module, self.graph.stated)
 
     def _is_of_values(self, relation: Any) -> bool:
         """Tells whether a relation is one of values: that of where a tensor starts in memory is not."""

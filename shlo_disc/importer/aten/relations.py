@@ -5,6 +5,7 @@ And symbols that are read from data."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
@@ -16,24 +17,40 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph
-from .sizes import NoSize, size_of
+from .sizes import NoSize, said, shown, size_of
 
 _DIRECTIONS = {sympy.Ge: "GE", sympy.Gt: "GT", sympy.Le: "LE", sympy.Lt: "LT", sympy.Eq: "EQ", sympy.Ne: "NE"}
 
 
-def assert_holds(t: Graph, relation: Any, message: str) -> None:
-    """State that a relation of sizes holds, as `jax.export` does. Raises UnsupportedError for one of other numbers."""
+def assert_holds(t: Graph, relation: Any, message: str | None = None) -> None:
+    """State that a relation of sizes holds, as `jax.export` does. Raises UnsupportedError for one of other numbers.
+
+    message: by default the relation and the line of the node that is translated.
+    """
     if relation in (True, sympy.true):
         return
     if isinstance(relation, sympy.And):
         for part in relation.args:
             assert_holds(t, part, message)
         return
-    state(t, truth(t, relation), message)
+    condition = truth(t, relation)
+    text, values = _requirement(t, relation) if message is None else (message, [])
+    state(t, condition, text, values)
 
 
-def state(t: Graph, condition: ir.Value, message: str) -> None:
-    """State that a boolean of rank 0, computed from sizes, is true."""
+def _requirement(t: Graph, relation: Any) -> tuple[str, list[ir.Value]]:
+    """A message about a relation of PyTorch's and the values in it: of sizes, if some of them are read from data."""
+    text = f"Expected {said(relation)}, which {t.line} requires."
+    symbols = sorted(relation.free_symbols, key=str)
+    sources = [f"{symbol} is {t.sources[str(symbol)]}" for symbol in symbols if str(symbol) in t.sources]
+    if not sources:
+        return text, []
+    values = ", ".join(f"{shown(symbol)} = {{{place}}}" for place, symbol in enumerate(symbols))
+    return f"{text} Here {values}; {', and '.join(sources)}.", [t.size(size_of(s), torch.int64) for s in symbols]
+
+
+def state(t: Graph, condition: ir.Value, message: str, values: Sequence[ir.Value] = ()) -> None:
+    """State that a boolean of rank 0, computed from sizes, is true. `{i}` in the message stands for value i."""
     i32 = ir.IntegerType.get_signless(32)
     attributes: dict[str, ir.Attribute] = {
         "api_version": ir.IntegerAttr.get(i32, 2),
@@ -41,7 +58,7 @@ def state(t: Graph, condition: ir.Value, message: str) -> None:
         "error_message": ir.StringAttr.get(message),
         "has_side_effect": ir.BoolAttr.get(True),
     }
-    ir.Operation.create("stablehlo.custom_call", [], [condition], attributes)
+    ir.Operation.create("stablehlo.custom_call", [], [condition, *values], attributes)
 
 
 def bind(t: Graph, value: ir.Value, size: Expr, may_be_negative: bool = False) -> None:
@@ -50,8 +67,11 @@ def bind(t: Graph, value: ir.Value, size: Expr, may_be_negative: bool = False) -
     attributes: dict[str, ir.Attribute] = {"symbols": dims_attr((size,))}
     ir.Operation.create("disc.bind", [], [value], attributes)
     if not may_be_negative:
-        least = t.size(Expr.const(0), torch.int64)
-        state(t, t.compare("GE", t.size(size, torch.int64), least), f"{size} is read from data, and is negative")
+        number, least = t.size(size, torch.int64), t.size(Expr.const(0), torch.int64)
+        name = str(size)
+        source = f"; {name} is {t.sources[name]}" if name in t.sources else ""
+        text = f"Expected {name} >= 0, which {t.line} requires. Here {name} = {{0}}{source}."
+        state(t, t.compare("GE", number, least), text, [number])
 
 
 def truth(t: Graph, relation: Any) -> ir.Value:

@@ -126,7 +126,9 @@ def sliced(t: Graph, x: ir.Value, axis: int = 0, start: Any = None, end: Any = N
     own = count_of(first, end, size, step_of(t, step))
     if not t.knows(count):
         count = own
-        define({t.node.meta["val"].shape[axis].node.expr: count})
+        symbol = t.node.meta["val"].shape[axis].node.expr
+        define({symbol: count})
+        t.sources[str(symbol)] = f"the size of axis {axis} of the piece that is taken at {t.line}"
     elif not t.bound.isdisjoint(own.symbols()):
         check_equal(t, own, count, "the number of elements of a slice")
     return piece(t, x, axis, first, count, step_of(t, step))

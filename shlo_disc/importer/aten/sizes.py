@@ -82,9 +82,22 @@ def define(symbols: Mapping[Any, Expr]) -> None:
 
 def shown(e: Any) -> str:
     """An expression or relation of SymPy in the user's symbols."""
-    names = {symbol: sympy.Symbol(str(name)) for symbol, name in _named.get().items() if symbol.is_Symbol}
+    names = {symbol: sympy.Symbol(name.is_symbol) for symbol, name in _named.get().items() if name.is_symbol}
     own = e.xreplace(names) if isinstance(e, sympy.Basic) else e
     return f"{own.lhs} {own.rel_op} {own.rhs}" if isinstance(own, sympy.core.relational.Relational) else str(own)
+
+
+def said(e: Any) -> str:
+    """A condition of SymPy in the user's symbols and in Python's words."""
+    if isinstance(e, sympy.Not):
+        return f"not ({said(e.args[0])})"
+    if isinstance(e, sympy.And | sympy.Or):
+        return (" and " if isinstance(e, sympy.And) else " or ").join(
+            f"({said(part)})" if isinstance(part, sympy.And | sympy.Or) else said(part) for part in e.args
+        )
+    if isinstance(e, sympy.core.relational.Relational):
+        return f"{shown(e.lhs)} {e.rel_op} {shown(e.rhs)}"
+    return shown(e)
 
 
 def _rounded(e: Any) -> Expr:

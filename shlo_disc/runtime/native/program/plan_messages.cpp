@@ -236,7 +236,8 @@ void fail_check(const Program &program, Dims dims, Values values, const CheckSpe
     message += " ";
   const SymbolSpec *symbol = dims.empty() ? nullptr : only_symbol(program, in_c);
   const ArraySpec *argument = symbol == nullptr ? nullptr : &program.arguments[symbol->argument];
-  fail(program, dims, values, {program.arguments.size(), 0}, {message, in_c, argument});
+  bool has_values = dims.empty() && check.kind == "data"; // the message itself
+  fail(program, dims, has_values ? Values{} : values, {program.arguments.size(), 0}, {message, in_c, argument});
 }
 
 } // namespace disc
