@@ -78,6 +78,11 @@ def _of_sizes(message: str, names: Collection[str]) -> str:
     if "is above its range" in finding or "is below its range" in finding:
         finding = f"{finding}, as max= and min= of its Dim say"
     finding = _ASKED.sub(lambda found: f"{_asker(found[2])} asks that {found[1]}", finding)
+    if "out of range for an axis of" in finding:
+        return (
+            f"{finding}. The program was exported for {rest}: call it with sizes at which they are in range, or export "
+            "a module whose axis there is longer, such as an embedding of more rows"
+        )
     if finding.startswith(_OF_DATA):
         return _of_data(finding, rest, names)
     return f"{finding}. The program was exported for {rest}: other sizes take an export with other dynamic_shapes="

@@ -143,6 +143,33 @@ def test_words(name: str) -> None:
     assert caught.value.code not in ("DISC-S100", "")
 
 
+class Positions(torch.nn.Module):
+    """Rows of a table, one for each column."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(rows, 4)
+
+    def forward(self, tokens: Any) -> Any:
+        return tokens[..., None] + self.table(torch.arange(tokens.shape[1]))
+
+
+def test_more_positions_than_there_are() -> None:
+    """Both of the things that the text advises give a result."""
+    tokens = ones(2, 5)
+    short, long = (
+        shlo_disc.compile(program(Positions(rows), tokens, tokens={0: Dim.DYNAMIC, 1: Dim.DYNAMIC})) for rows in (8, 9)
+    )
+    words = (
+        r"errors\.py:\d+ reads indices up to s\d+ - 1, which are out of range for an axis of 8\..*: call it with sizes"
+    )
+    with torch.no_grad(), pytest.raises(ShapeError, match=words) as caught:
+        short(ones(2, 9))
+    assert "dynamic_shapes" not in str(caught.value)
+    with torch.no_grad():
+        assert short(ones(2, 8)).shape == (2, 8, 4) and long(ones(2, 9)).shape == (2, 9, 4)
+
+
 class Unlike(torch.nn.Module):
     """Two pieces whose sizes are data."""
 

@@ -31,10 +31,12 @@ def check_in_range(t: Graph, index: ir.Value, size: Expr, may_be_negative: bool)
     if found is None:
         return
     low, high = found
-    _check(t, high, "LT", size, f"indices up to {high} are out of range for an axis of {size}")
+    _check(t, high, "LT", size, f"{t.line} reads indices up to {high}, which are out of range for an axis of {size}")
     least = -size if may_be_negative else Expr.const(0)
     if low.constant is None or low.constant < 0:
-        _check(t, low, "GE", least, f"indices from {low} are out of range for an axis of {size}")
+        _check(
+            t, low, "GE", least, f"{t.line} reads indices from {low} on, which are out of range for an axis of {size}"
+        )
 
 
 def check_equal(t: Graph, size: Expr, wanted: Expr, what: str) -> None:
