@@ -162,6 +162,13 @@ CORE: dict[str, Case] = {
     "scatter_reduce.two": _of(
         lambda x, i, v: A.scatter_reduce.two(x, 0, i.abs(), v, "amax"), "5, b", "t, b", "t, b", kinds=_INDEXED
     ),
+    **{
+        f"scatter_reduce.two {how}, {'' if own else 'not '}the element": _of(
+            lambda x, i, v, how=how, own=own: A.scatter_reduce.two(x, 0, i.abs(), v, how, include_self=own),
+            "5, b", "t, b", "t, b", kinds=_INDEXED,
+        )
+        for how, own in (("mean", True), *((name, False) for name in ("mean", "sum", "prod", "amax", "amin")))
+    },
     "sub.Scalar": _of(lambda x: A.sub.Scalar(x, 3), "b, t"),
     "upsample_bilinear2d.vec": _of(
         lambda x: A.upsample_bilinear2d.vec(x, None, False, [2.0, 1.5]), "b, 2, t, u", least=1

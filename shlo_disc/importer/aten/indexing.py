@@ -18,6 +18,7 @@ from .data_sizes import check_masks, ends_of, has_mask, places_of, rank_of, with
 from .graph import Graph, axis_of, numbers_of, working
 from .index_ranges import check_equal, check_in_range
 from .ordering import running
+from .reductions import highest, lowest
 from .shapes import corner, count_of, join, piece, start_of, step_of
 from .sizes import size_of
 from .table import translates
@@ -303,7 +304,7 @@ def put(t: Graph, x: ir.Value, index: ir.Value, source: ir.Value, accumulate: bo
     return t.reshape(found, t.dims)
 
 
-_REDUCTIONS = {"sum": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
+_REDUCTIONS = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
 
 
 @translates("scatter_reduce.two")
@@ -311,9 +312,37 @@ def scatter_reduce(
     t: Graph, x: ir.Value, axis: int, index: ir.Value, source: ir.Value, reduce: str, include_self: bool = True
 ) -> ir.Value:
     """A tensor with some elements reduced with values."""
-    if reduce not in _REDUCTIONS or not include_self:
-        raise t.refuse("this reduction has no translation", "use sum, prod, amax or amin with include_self=True")
-    return written(t, x, axis, index, source, _REDUCTIONS[reduce])
+    if include_self and reduce != "mean":
+        return written(t, x, axis, index, source, _REDUCTIONS[reduce])
+    count = _received(t, axis, index, t.dims)
+    if not include_self:
+        starts = {"prod": 1, "amax": lowest(t.dtype), "amin": highest(t.dtype)}
+        is_reduced = t.compare("GT", count, t.constant(0, torch.int64, t.dims))
+        x = t.select(is_reduced, t.constant(starts.get(reduce, 0), t.dtype, t.dims), x)
+    found = written(t, x, axis, index, source, _REDUCTIONS[reduce])
+    if reduce != "mean":
+        return found
+    one = t.constant(1, torch.int64, t.dims)
+    return _quotient(t, found, build.add(count, one) if include_self else build.maximum(count, one))
+
+
+def _received(t: Graph, axis: int, index: ir.Value, dims: Dims) -> ir.Value:
+    """The number of values (i64) that each element of a tensor receives by indices along an axis."""
+    if not dims:
+        return t.reshape(_received(t, 0, t.reshape(index, (_ONE,)), (_ONE,)), ())
+    zeros, ones = t.constant(0, torch.int64, dims), t.constant(1, torch.int64, dims_of(index))
+    return scatter_at(t, zeros, list(range(len(dims))), _along(t, axis, index, dims), ones, "add")
+
+
+def _quotient(t: Graph, total: ir.Value, count: ir.Value) -> ir.Value:
+    """A sum over a positive number (i64); that of integers is rounded down."""
+    kind = working(t.dtype)
+    found = build.divide(t.convert(total, kind), t.convert(count, kind))
+    if t.dtype.is_floating_point:
+        return t.convert(found, t.dtype)
+    rest = build.subtract(total, build.multiply(found, t.convert(count, kind)))
+    is_below = t.compare("LT", rest, t.constant(0, kind, t.dims))
+    return t.select(is_below, build.subtract(found, t.constant(1, kind, t.dims)), found)
 
 
 @translates("masked_fill.Scalar", "masked_fill.Tensor")
