@@ -91,5 +91,9 @@ MORE: dict[str, Case] = {
         lambda x: (F.interpolate(x, scale_factor=1.3), F.interpolate(x, scale_factor=0.7, mode="bilinear")),
         "b, 2, t, u", least=4,
     ),
+    "bilinear": _of(lambda x, y, w: F.bilinear(x, y, w), "b, t", "b, 4", "3, t, 4", least=1),
+    "bilinear of a batch": _of(lambda x, y, w: F.bilinear(x, y, w), "b, t, 2", "b, t, 4", "3, 2, 4", least=1),
+    "rounded to tenths": _of(lambda x: torch.round(x * 20, decimals=1), "b, t"),
+    "rounded to tens": _of(lambda x: torch.round(x * 20, decimals=-1), "b, t"),
     "rounded sizes": _of(_rounded, "b", least=9),
 }  # fmt: skip
