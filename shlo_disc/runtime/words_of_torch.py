@@ -98,8 +98,8 @@ def _of_data(finding: str, rest: str, names: Collection[str]) -> str:
     finding = f"{integers} {'do' if len(own) > 1 else 'does'} not fit{finding.removeprefix(_OF_DATA)}"
     given = " and ".join(f"{name} = {values[name]}" for name in own)
     return (
-        f"{finding}. The program was exported for {rest}: for {given}, export it again with this as the example and "
-        f"None for {listed(own)} in dynamic_shapes="
+        f"{finding}. The program was exported for {rest}: if the module takes {given}, export it again with this as "
+        f"the example and None for {listed(own)} in dynamic_shapes="
     )
 
 

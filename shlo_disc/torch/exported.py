@@ -108,7 +108,11 @@ def _relations_of(program: ExportedProgram) -> list[Any]:
     environment = _environment_of(program)
     found = [] if environment is None else [environment.replace(guard.expr) for guard in environment.guards]
     if len(found) < len(program._guards_code):
-        raise ProgramError(f"the exported program is right where {program._guards_code}, which cannot be read here")
+        raise ProgramError(
+            f"the exported program is right only where {' and '.join(program._guards_code)}, of which torch.export.load "
+            "keeps only the text: export what it has read again, by torch.export.export(program.module(), args, "
+            "dynamic_shapes=...), with arguments and dynamic_shapes as at first"
+        )
     memory = set() if environment is None else set(environment.var_to_sources) - _symbols_of_arguments(program)
     return [relation for relation in found if memory.isdisjoint(getattr(relation, "free_symbols", ()))]
 

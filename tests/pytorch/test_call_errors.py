@@ -190,7 +190,9 @@ def test_words_of_sizes_that_are_data() -> None:
 def test_integers_that_are_exported_again(number: int) -> None:
     """What the text says to write makes a program for the integer."""
     run = shlo_disc.compile(program(Head(), ones(10, 3), 4, x={0: Dim.DYNAMIC}, k=Dim.DYNAMIC))
-    words = rf"^k, an integer .* for k = {number}, export it again with this as the example and None for k"
+    words = (
+        rf"^k, an integer .* if the module takes k = {number}, export it again with this as the example and None for k"
+    )
     with pytest.raises(ShapeError, match=words):
         run(ones(10, 3), number)
     again = shlo_disc.compile(program(Head(), ones(10, 3), number, x={0: Dim.DYNAMIC}, k=None))
@@ -202,6 +204,24 @@ class Head(torch.nn.Module):
 
     def forward(self, x: Any, k: Any) -> Any:
         return x[:k].sum(0)
+
+
+def test_files_of_exported_programs(tmp_path: Path) -> None:
+    """What the text says to call compiles the file."""
+    file = tmp_path / "head.pt2"
+    torch.export.save(program(Head(), ones(10, 3), 4, x={0: Dim.DYNAMIC}, k=None), file)
+    with pytest.raises(
+        ProgramError, match=r"zip archive: .*shlo_disc\.compile\(torch\.export\.load\(file\)\)"
+    ) as caught:
+        shlo_disc.compile(str(file))
+    assert caught.value.code == "DISC-P102"
+    loaded = torch.export.load(file)
+    with pytest.raises(
+        ProgramError, match=r"right only where .* >= 4, .*torch\.export\.export\(program\.module\(\), args"
+    ):
+        shlo_disc.compile(loaded)
+    again = export(loaded.module(), (ones(10, 3), 4), dynamic_shapes=({0: Dim.DYNAMIC}, None))
+    torch.testing.assert_close(shlo_disc.compile(again)(ones(5, 3), 4), Head()(ones(5, 3), 4))
 
 
 def test_programs_of_gradients() -> None:

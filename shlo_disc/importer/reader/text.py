@@ -9,6 +9,7 @@ from shlo_disc.errors import ProgramError
 
 MOST_NESTED = 256
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*+"|//[^\n]*+|->|[\[({<]|[\])}>]')
+_ZIP = b"PK\x03\x04"
 _STRING = re.compile(r'"([^"\\\n]*+(?:\\.[^"\\\n]*+)++)"')  # with an escape
 _ESCAPE = re.compile(r'\\(?:([0-9A-Fa-f]{2})|(["\\nt]))')
 _POSITION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
@@ -17,6 +18,11 @@ _CHLO_OP = re.compile(r'^[^"\n]*=\s*"?chlo\.\w+', re.MULTILINE)
 
 def decode(data: bytes, what: str) -> str:
     """The text that bytes are. Raises ProgramError."""
+    if data.startswith(_ZIP):
+        raise ProgramError(
+            f"{what} is neither text nor MLIR bytecode, but a zip archive: if torch.export.save wrote it, call "
+            "shlo_disc.compile(torch.export.load(file))"
+        )
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -56,7 +56,8 @@ const std::string kCopyAgain = ": copy the file again, or compile the program ag
 
 /// Files of other kinds, by what they begin with.
 constexpr std::pair<std::string_view, const char *> kOtherFiles[] = {
-    {"PK\x03\x04", "a zip archive (torch.export.save writes such files)"},
+    {"PK\x03\x04", "a zip archive: if torch.export.save wrote it, call shlo_disc.compile(torch.export.load(file)) in "
+                   "Python, and save what that returns"},
     {"\x7f" "ELF", "a library or another binary in ELF"},
     {"\x1f\x8b", "a gzip archive"},
     {"version https://git-lfs", "a Git LFS pointer, in place of a file that `git lfs pull` fetches"},
