@@ -73,7 +73,7 @@ def _of_sizes(message: str, names: Collection[str]) -> str:
             f"the module allows other sizes, export it with dynamic_shapes{shapes}"
         )
     finding, takes, rest = message.partition(". The program takes ")
-    if not takes:
+    if not takes and not message.startswith(_OF_DATA):
         return message
     if "is above its range" in finding or "is below its range" in finding:
         finding = f"{finding}, as max= and min= of its Dim say"
@@ -84,22 +84,22 @@ def _of_sizes(message: str, names: Collection[str]) -> str:
             "a module whose axis there is longer, such as an embedding of more rows"
         )
     if finding.startswith(_OF_DATA):
-        return _of_data(finding, rest, names)
+        return _of_data(finding.rstrip("."), f". The program was exported for {rest}" if rest else "", names)
     return f"{finding}. The program was exported for {rest}: other sizes take an export with other dynamic_shapes="
 
 
-def _of_data(finding: str, rest: str, names: Collection[str]) -> str:
-    """A message about integers that are read from tensors, or are arguments."""
+def _of_data(finding: str, exported: str, names: Collection[str]) -> str:
+    """A message about integers that are read from tensors, or are arguments. exported: the sizes of the program."""
     values = dict(_VALUE.findall(finding))
     own = [name for name in values if name in names]
     if not own:
-        return f"{finding}. The program was exported for {rest}: call it with data for which this holds"
+        return f"{finding}{exported}: call it with data for which this holds"
     integers = f"{listed(own)}, {'integers' if len(own) > 1 else 'an integer'} among the arguments,"
     finding = f"{integers} {'do' if len(own) > 1 else 'does'} not fit{finding.removeprefix(_OF_DATA)}"
     given = " and ".join(f"{name} = {values[name]}" for name in own)
     return (
-        f"{finding}. The program was exported for {rest}: if the module takes {given}, export it again with this as "
-        f"the example and None for {listed(own)} in dynamic_shapes="
+        f"{finding}{exported}: if the module takes {given}, export it again with this as the example and None for "
+        f"{listed(own)} in dynamic_shapes="
     )
 
 

@@ -109,8 +109,8 @@ def _relations_of(program: ExportedProgram) -> list[Any]:
     found = [] if environment is None else [environment.replace(guard.expr) for guard in environment.guards]
     if len(found) < len(program._guards_code):
         raise ProgramError(
-            f"the exported program is right only where {' and '.join(program._guards_code)}, of which torch.export.load "
-            "keeps only the text: export what it has read again, by torch.export.export(program.module(), args, "
+            f"the exported program is right only where {' and '.join(program._guards_code)}, and torch.export.load "
+            "keeps only the text of this: export what it has read again by torch.export.export(program.module(), args, "
             "dynamic_shapes=...), with arguments and dynamic_shapes as at first"
         )
     memory = set() if environment is None else set(environment.var_to_sources) - _symbols_of_arguments(program)

@@ -206,6 +206,13 @@ class Head(torch.nn.Module):
         return x[:k].sum(0)
 
 
+def test_an_integer_beside_fixed_sizes() -> None:
+    run = shlo_disc.compile(program(Head(), ones(9, 3), 4, x=None, k=Dim.DYNAMIC))
+    words = r"^k, an integer among the arguments, does not fit\. .* asks that k >= 0\. Here k = -2: if the module takes"
+    with pytest.raises(ShapeError, match=words):
+        run(ones(9, 3), -2)
+
+
 def test_files_of_exported_programs(tmp_path: Path) -> None:
     """What the text says to call compiles the file."""
     file = tmp_path / "head.pt2"
