@@ -47,6 +47,11 @@ class CError(Exception):
         self.kind, self.argument, self.code, self.text = kind, argument, code, text
 
 
+def without_remedy(text: str) -> str:
+    """A message about what is no artifact, whose end C and Python say in their own words; others are returned."""
+    return text.partition(": compile a program by ")[0]
+
+
 @functools.cache
 def library() -> Any:
     native = ctypes.CDLL(shlo_disc.get_library())

@@ -17,7 +17,7 @@ import shlo_disc
 from shlo_disc.errors import ArtifactError, ShapeError
 from shlo_disc.runtime import Artifact, Client
 
-from .c_api import CError, Program
+from .c_api import CError, Program, without_remedy
 
 COMPILERS = ("gcc", "g++")
 
@@ -108,8 +108,7 @@ def test_c_and_python_refuse_the_same_damage(artifact: Path) -> None:
         damaged.append(bytes(flipped))
     for data in damaged:
         assert python_verdict(data) is not None
-        c, python = (str(verdict(data)).partition(": compile a program by ") for verdict in (c_verdict, python_verdict))
-        assert c[:2] == python[:2]
+        assert without_remedy(str(c_verdict(data))) == without_remedy(str(python_verdict(data)))
     assert c_verdict(good) is None and python_verdict(good) is None
     assert "pass trust=True if you" in str(python_verdict(good, trust=False))
     assert "set trust of disc_load_options if you" in str(c_verdict(good, trust=False))
