@@ -82,6 +82,11 @@ CASES: dict[str, tuple[Call, str, str]] = {
     "damage": (lambda a: Program(a.serialize()[:-1]), "DISC-A100", r"truncated|damaged"),
     "a version": (lambda a: Program(changed(a, format=9)), "DISC-A102", r"reads formats"),
     "a processor": (lambda a: Program(changed(a, target={"triple": "aarch64-x"})), "DISC-A103", r"made for"),
+    "a GPU": (
+        lambda a: Program(changed(a, target={**a.header["target"], "name": "cuda:sm_90"})),
+        "DISC-A103",
+        r"^made for cuda:sm_90, and programs of the C API run on the CPU: .* --target cpu`",
+    ),
     "a rank": (lambda a: Program(a.serialize())(ones(2), ones(2, 4)), "DISC-S101", r"^Rank mismatch for args\[0\]"),
     "a size": (lambda a: Program(a.serialize())(ones(2, 4), ones(2, 3)), "DISC-S102", r"^Shape mismatch"),
     "a constraint": (

@@ -93,7 +93,9 @@ Level read_level(const Sections &sections, const std::vector<Json> &headers, std
   Level read{read_header(headers[level]), section_named(sections, level_section("object", level)),
              constants_of(sections, level), section_named(sections, level_section("packed", level))};
   if (!read.header.device.empty())
-    bad_artifact("made for " + read.header.device + "; this client's device is the CPU");
+    bad_artifact("made for " + read.header.device,
+                 {"; this client's device is the CPU",
+                  ", and programs of the C API run on the CPU: compile it by `python -m shlo_disc compile --target cpu`"});
   return read;
 }
 
