@@ -133,14 +133,15 @@ class GpuRunWriter(RunWriter):
         use: KernelUse = call_of(op)
         arguments = kernel_arguments(use, range(len(op.operands)))
         operands = [
-            self.constant(self._numbers(op)[0]), self.filled(arguments, op), self.constant(len(arguments)),
+            self.constant(self._numbers(op)[0]), self.filled(lambda: arguments, op), self.constant(len(arguments)),
             self.size(use.items),
         ]  # fmt: skip
         self._call("enqueue", operands)
 
     def product(self, op: ir.Operation) -> None:
         """A matrix product."""
-        self._call("product", [self.filled(product_block(call_of(op), *self._numbers(op)), op)])
+        numbers = self._numbers(op)
+        self._call("product", [self.filled(lambda: product_block(call_of(op), *numbers), op, *numbers)])
 
     def _numbers(self, op: ir.Operation) -> list[int]:
         """Those of the kernels of a command."""
@@ -150,7 +151,7 @@ class GpuRunWriter(RunWriter):
         """A collective."""
         call: LibraryCall = call_of(op)
         number = self.library_table.index(call, source_line(op.location))
-        self._call("call", [self.constant(number), self.filled(library_words(call), op)])
+        self._call("call", [self.constant(number), self.filled(lambda: library_words(call), op)])
 
     def copy(self, op: ir.Operation) -> None:
         """Bytes from one buffer to another."""

@@ -217,13 +217,20 @@ def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: int
     Kernels come as explicit vector code without common subexpressions. LLVM's vectorisers would only add run-time
     checks and copies of the masked tails, so they stay off. What its levels above 1 add to that finds nothing to do: it
     makes no kernel faster, and takes a third of the time (decision 0049). Instructions are selected at `opt_level`.
+
+    Kernels are put into their entry points first: LLVM's own inliner optimises both functions, the one that it inlines
+    and the one that it is inlined in.
     """
     options = llvm.create_pipeline_tuning_options(speed_level=min(opt_level, 1))
     options.loop_vectorization = False
     options.slp_vectorization = False
     options.loop_interleaving = False
-    with llvm.create_pass_builder(machine, options) as builder, _disposing(builder.getModulePassManager()) as passes:
-        passes.run(module, builder)
+    with llvm.create_pass_builder(machine, options) as builder:
+        with _disposing(llvm.create_new_module_pass_manager()) as inlining:
+            inlining.add_always_inliner_pass()
+            inlining.run(module, builder)
+        with _disposing(builder.getModulePassManager()) as passes:
+            passes.run(module, builder)
 
 
 @contextmanager

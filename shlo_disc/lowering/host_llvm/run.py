@@ -8,7 +8,7 @@ what a segment reads, it puts into the table of symbols that the next plan start
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from shlo_disc.lowering.host_llvm.buffers import BufferSlice, BufferTable
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.launches import is_command
 from shlo_disc.runtime import abi
-from shlo_disc.shape_dialect.dialect.host import Bind, call_of
+from shlo_disc.shape_dialect.dialect.host import CALL, Bind, call_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -42,6 +42,26 @@ class Scope:
     symbols: Sequence[str]
 
 
+class Layout:
+    """The entries of a block, and the words of it that are addresses of operands, each with the operand's number."""
+
+    def __init__(self, entries: Sequence[Entry]):
+        self.entries = entries
+        self.addresses = [
+            (word, entry.number)
+            for word, entry in enumerate(entries)
+            if isinstance(entry, Buffer) and entry.number >= 0
+        ]
+
+
+@dataclass
+class Block:
+    """A block that straight-line code fills, with its present values: each with its type, or a word's number."""
+
+    name: str
+    values: list[tuple[str, str] | int]
+
+
 class RunWriter:
     """Writes `disc_run` of a segment, whose first command has the number `command`; a target has its commands.
 
@@ -58,8 +78,10 @@ class RunWriter:
         self.count = 0
         self.labels = 0
         self.command = command
-        self.words_of = {"%block": 1}
+        self.words_of: dict[str, int] = {}
         self.known: dict[object, str] = {}
+        self.layouts: dict[Hashable, Layout] = {}
+        self.blocks: dict[Layout, Block] = {}
         self.parts: list[str] = []
         self.values: dict[ir.Value, str] = {}
         self.numbers: dict[str, int] = {}
@@ -127,23 +149,43 @@ class RunWriter:
 
     # ---- argument blocks --------------------------------------------------------------------------------------------
 
-    def filled(self, entries: Sequence[Entry], op: ir.Operation) -> str:
-        """The address of a block of words, which may be told of operands of `op`.
+    def filled(self, entries: Callable[[], Sequence[Entry]], op: ir.Operation, *more: Hashable) -> str:
+        """The address of a block of words, some of which are the addresses of operands of `op`.
 
-        Straight-line code fills one block again and again; a loop or branch has blocks that are filled before it.
+        Ops of one name with equal attributes of `call`, and equal `more`, have equal `entries`. Straight-line code has
+        one block for them, in which it changes the addresses that differ from those of the last op: the runtime writes
+        to no block, and is done with it when a call returns. A loop or branch has blocks that are filled before it.
         """
-        values = [entry.number if isinstance(entry, Word) else self._value(entry, op) for entry in entries]
-        if self.lines is self.once:
-            self.words_of["%block"] = max(self.words_of["%block"], len(values))
-            self._fill("%block", values)
-            return self._address("%block", 0)
-        key = ("filled", *values)
-        if key not in self.known:
-            name = f"%block{len(self.words_of)}"
-            self.words_of[name] = len(values)
-            self._fill(name, values)
-            self.known[key] = self._address(name, 0)
-        return self.known[key]
+        key = (op.name, op.attributes[CALL], *more)
+        if key not in self.layouts:
+            self.layouts[key] = Layout(entries())
+        layout = self.layouts[key]
+        if self.lines is not self.once:
+            values = self._values(layout, op)
+            known = ("filled", *values)
+            if known not in self.known:
+                self.known[known] = self._address(self._new_block(values), 0)
+            return self.known[known]
+        block = self.blocks.get(layout)
+        if block is None:
+            values = self._values(layout, op)
+            block = self.blocks[layout] = Block(self._new_block(values), values)
+            return self._address(block.name, 0)
+        for word, number in layout.addresses:
+            value = self.pointer(op.operands[number])
+            if block.values[word] != (value, "!llvm.ptr"):
+                block.values[word] = (value, "!llvm.ptr")
+                self._store(block.name, word, block.values[word])
+        return self._address(block.name, 0)
+
+    def _new_block(self, values: Sequence[tuple[str, str] | int]) -> str:
+        name = f"%block{len(self.words_of)}"
+        self.words_of[name] = len(values)
+        self._fill(name, values)
+        return name
+
+    def _values(self, layout: Layout, op: ir.Operation) -> list[tuple[str, str] | int]:
+        return [entry.number if isinstance(entry, Word) else self._value(entry, op) for entry in layout.entries]
 
     def _value(self, entry: Entry, op: ir.Operation) -> tuple[str, str]:
         """The value of a word and its type."""
@@ -170,8 +212,10 @@ class RunWriter:
         for word, (entry, number) in enumerate(zip(values, numbers, strict=True)):
             if has_image and number is not None:
                 continue
-            value, type_ = (self._address(block, entry), "!llvm.ptr") if isinstance(entry, int) else entry
-            self.once.append(f"  llvm.store {value}, {self._address(block, word)} : {type_}, !llvm.ptr")
+            self._store(block, word, (self._address(block, entry), "!llvm.ptr") if isinstance(entry, int) else entry)
+
+    def _store(self, block: str, word: int, value: tuple[str, str]) -> None:
+        self.once.append(f"  llvm.store {value[0]}, {self._address(block, word)} : {value[1]}, !llvm.ptr")
 
     def _copy_image(self, block: str, words: tuple[int, ...]) -> None:
         name = self.images.setdefault(words, f"block_{self.segment}_{len(self.images)}")
@@ -213,8 +257,9 @@ class RunWriter:
         """
         self.parts.append(self._function(self._part_name(len(self.parts)), self.once))
         self.once = self.lines = []
-        self.words_of = {"%block": 1}
+        self.words_of = {}
         self.known = {}
+        self.blocks = {}
 
     def _part_name(self, number: int) -> str:
         return f"{function_name('disc_run', self.segment)}_part_{number}"

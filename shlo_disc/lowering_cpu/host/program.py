@@ -97,6 +97,7 @@ class _CpuProgram(HostProgram):
         for kernel in (op.opview for op in kernels if DYNAMIC_DIMS in op.attributes):
             append_text(self.target, write_entry(kernel), [_declaration(kernel)])
             names.append(kernel.name.value)
+            kernel.attributes["llvm.always_inline"] = ir.UnitAttr.get()
             del kernel.attributes[DYNAMIC_DIMS]
             if RUNTIME_SIZE in kernel.attributes:
                 del kernel.attributes[RUNTIME_SIZE]

@@ -45,7 +45,7 @@ class CpuRunWriter(RunWriter):
     def launch(self, op: ir.Operation) -> None:
         """A kernel."""
         use: KernelUse = call_of(op)
-        block = self.filled(kernel_arguments(use, range(len(op.operands)), Runtime()), op)
+        block = self.filled(lambda: kernel_arguments(use, range(len(op.operands)), Runtime()), op)
         self._launch(use.kernel, block, use.items, use.grain)
 
     def _launch(self, name: str, block: str, items: Expr, grain: Expr) -> None:
@@ -59,20 +59,20 @@ class CpuRunWriter(RunWriter):
 
     def gemm(self, op: ir.Operation) -> None:
         """Matrix products."""
-        self.runtime_call("dot", self.filled(gemm_block(call_of(op)), op))
+        self.runtime_call("dot", self.filled(lambda: gemm_block(call_of(op)), op))
 
     def convolution(self, op: ir.Operation) -> None:
         """A convolution."""
-        self.runtime_call("convolution", self.filled(convolution_block(call_of(op)), op))
+        self.runtime_call("convolution", self.filled(lambda: convolution_block(call_of(op)), op))
 
     def attention(self, op: ir.Operation) -> None:
         """An attention."""
-        self.runtime_call("attention", self.filled(attention_block(call_of(op)), op))
+        self.runtime_call("attention", self.filled(lambda: attention_block(call_of(op)), op))
 
     def library(self, op: ir.Operation) -> None:
         """A library function."""
         call: LibraryCall = call_of(op)
-        block = self.filled(library_words(call), op)
+        block = self.filled(lambda: library_words(call), op)
         self.runtime_call("call", f"{self.constant(self.library_index(call))}, {block}")
 
     def copy(self, op: ir.Operation) -> None:
@@ -85,7 +85,7 @@ class CpuRunWriter(RunWriter):
 
     def _blocks(self, name: str, entries: Sequence[Entry], op: ir.Operation) -> None:
         call: Bytes = call_of(op)
-        self._launch(name, self.filled(entries, op), ceildiv(call.bytes, BLOCK_BYTES), Expr.const(BLOCK_GRAIN))
+        self._launch(name, self.filled(lambda: entries, op), ceildiv(call.bytes, BLOCK_BYTES), Expr.const(BLOCK_GRAIN))
 
     def begin_trip(self, number: int) -> None:
         """Tell the runtime of one trip in so many, if it wants to know."""

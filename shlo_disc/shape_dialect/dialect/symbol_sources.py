@@ -87,9 +87,10 @@ def symbol_sources(shapes: Sequence[Dims]) -> tuple[SymbolSource, ...]:
 
 def _of_one_symbol(shapes: Sequence[Dims]) -> dict[str, SymbolSource]:
     best: dict[str, SymbolSource] = {}
+    of_dim = {dim: linear_in_one_symbol(dim) for dim in {dim for dims in shapes for dim in dims}}
     for position, dims in enumerate(shapes):
         for axis, dim in enumerate(dims):
-            linear = linear_in_one_symbol(dim)
+            linear = of_dim[dim]
             if linear is None:
                 continue
             source = SymbolSource(linear[0], position, axis, linear[1], linear[2])

@@ -59,6 +59,7 @@ class _Classes:
         self._facts = facts
         self._chosen: dict[Expr, Expr] = {}
         self._alike: dict[tuple[frozenset[str], tuple[int | None, ...]], list[Expr]] = {}
+        self._points: dict[frozenset[str], list[dict[str, int]]] = {}
         for size in fixed:
             self._chosen[size] = size
             self._bucket(size).append(size)
@@ -82,7 +83,9 @@ class _Classes:
     def _bucket(self, size: Expr) -> list[Expr]:
         """Those of the same symbols and the same values at some sizes, with which alone a size can be equal."""
         names = self._facts.canonical(size).symbols() | size.symbols()
-        values = tuple(value_at(size, point) for point in self._facts.samples(names, _SAMPLES))
+        if names not in self._points:
+            self._points[names] = list(self._facts.samples(names, _SAMPLES))
+        values = tuple(value_at(size, point) for point in self._points[names])
         return self._alike.setdefault((names, values), [])
 
 

@@ -101,3 +101,15 @@ def test_a_host_program_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     for rows in (1, 7, 9):
         x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
         np.testing.assert_allclose(executable(x), jax.jit(function)(x), rtol=2e-5, atol=2e-5)
+
+
+def test_a_launch_stores_the_addresses_that_changed() -> None:
+    """Repeated products share one block of arguments, of which two inputs, a result and an epilogue's differ."""
+
+    def stores(count: int) -> int:
+        options = shlo_disc.Options(cache_dir="")
+        executable = shlo_disc.compile(layers(count), args=(("b, 8", "float32"),), options=options)
+        run = [text for text in executable.as_text("llvm").split("\ndefine ") if "@disc_run" in text.split("\n")[0]]
+        return sum(text.count("store ") for text in run)
+
+    assert stores(10) <= stores(5) + 5 * 5
