@@ -16,6 +16,7 @@ from shlo_disc.driver.call_checks import checks_of
 from shlo_disc.driver.compilation import Compilation, made
 from shlo_disc.errors import ProgramError
 from shlo_disc.lowering.host import build_host
+from shlo_disc.policy import policy
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import HEADER_DIGEST
 from shlo_disc.shape_dialect.dialect.names import FLOPS
@@ -24,6 +25,7 @@ from shlo_disc.shape_dialect.dialect.types import dim_attr, dims_of
 from shlo_disc.shape_dialect.inference.annotate import infer_sizes, set_argument_sizes
 from shlo_disc.shape_dialect.inference.unify_sizes import unify_sizes
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops.segments import split_segments
 from shlo_disc.shape_dialect.ops.values import erase_unused_sizes
 from shlo_disc.shape_dialect.utils.regions import entry_block, terminator_of
 from shlo_disc.transforms import expand
@@ -38,9 +40,7 @@ from shlo_disc.transforms.fusion.outline_attention import outline_attentions
 from shlo_disc.transforms.fusion.products import fuse_products
 from shlo_disc.transforms.fusion.share_kernels import share_kernels
 from shlo_disc.transforms.memory import assign_buffers
-from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.regions import isolate_regions
-from shlo_disc.transforms.segments import split_segments
 from shlo_disc.transforms.simplify import patterns
 from shlo_disc.transforms.simplify.accumulated import hoist_accumulated_products
 from shlo_disc.transforms.simplify.control_flow import hoist_invariants, simplify_control_flow

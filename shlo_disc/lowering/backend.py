@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from shlo_disc.lowering.host_llvm.program import LoweredProgram
+from shlo_disc.policy import Policy
 from shlo_disc.shape_dialect.dialect.host import GemmTile
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.facts import Facts
-from shlo_disc.transforms.policy import Policy
 
 
 class Backend(Protocol):

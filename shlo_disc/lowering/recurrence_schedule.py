@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
-from shlo_disc.transforms.fusion.access import RESHAPES, defining_op
+from shlo_disc.shape_dialect.ops.access import defining_op
+from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 from shlo_disc.transforms.fusion.recurrence import LoopOfRows, dots_of
 
 _READ_ELSEWHERE = frozenset({"stablehlo.concatenate", "stablehlo.reduce"})

@@ -19,9 +19,9 @@ from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.fusion import Scatter, kind_of, updates_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import arith, func, ir, scf, stablehlo
+from shlo_disc.shape_dialect.ops.access import defining_op, resolve
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import is_constant
-from shlo_disc.transforms.fusion.access import defining_op, resolve
 
 
 @dataclass

@@ -52,12 +52,12 @@ from shlo_disc.shape_dialect.dialect.fusion import (
 from shlo_disc.shape_dialect.dialect.host import KERNEL, ChosenKernel, KernelUse, kernel_attribute
 from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops.code_size import total_code_size
+from shlo_disc.shape_dialect.ops.segments import segment_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.convolution import is_canonical
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, nested_blocks
-from shlo_disc.transforms.code_size import total_code_size
-from shlo_disc.transforms.segments import segment_of
 
 Builder = Callable[[CpuFrame], tuple[Expr, ExprLike]]
 

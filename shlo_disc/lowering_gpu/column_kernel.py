@@ -25,9 +25,9 @@ from shlo_disc.lowering_gpu.shuffles import narrow, wide
 from shlo_disc.lowering_gpu.teams import is_at_least, log2
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, func, gpu, ir, memref, scf
+from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
-from shlo_disc.transforms.code_size import total_code_size
 
 MANY = 8192
 """Columns that make enough blocks of WARP columns each."""

@@ -27,9 +27,10 @@ from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place
 from shlo_disc.lowering_gpu.transpose_loop import TILE, TransposeLoop, transposed
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
+from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
-from shlo_disc.transforms.code_size import total_code_size
+from shlo_disc.shape_dialect.utils.op_sets import PADS, RESHAPES
 
 NARROW = 1 << 31
 """Positions in tensors of fewer elements are divided in 32 bits."""
@@ -40,10 +41,8 @@ LONGEST = 512
 _FOLDS = folds.RULES.keys() | windows.RULES.keys()
 """Ops that take long for one element, which need all threads that there are."""
 
-_RESHAPES = frozenset({"stablehlo.reshape", "stablehlo.dynamic_reshape"})
-"""Ops that divide positions: within what they reshape."""
 
-_SPREADING = frozenset({"stablehlo.pad", "stablehlo.dynamic_pad"}) | windows.RULES.keys()
+_SPREADING = PADS | windows.RULES.keys()
 """Ops whose positions lie outside of all tensors, and may be divided there."""
 
 
@@ -105,7 +104,7 @@ class ElementLoop:
     def _divided(self) -> list[Expr]:
         """The element counts of the tensors whose positions are divided: the domain, and what is reshaped."""
         ops = self.frame.fusion.entry_block.operations
-        reshaped = [product(dims_of(op.results[0])) for op in ops if op.operation.name in _RESHAPES]
+        reshaped = [product(dims_of(op.results[0])) for op in ops if op.operation.name in RESHAPES]
         return list(dict.fromkeys([*([self.total] if self._is_divided else []), *reshaped]))
 
     @property
@@ -140,7 +139,7 @@ class ElementLoop:
     def _may_be_across(self, lanes: int) -> bool:
         """Tells whether pieces may begin in one row and end in the next, but not behind that."""
         most = self.frame.facts.range(self.axes[-1])[1]
-        return not self.names & (_SPREADING | _RESHAPES) and (most is None or most >= lanes)
+        return not self.names & (_SPREADING | RESHAPES) and (most is None or most >= lanes)
 
     @cached_property
     def _is_whole(self) -> bool:

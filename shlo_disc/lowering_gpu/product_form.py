@@ -14,7 +14,7 @@ from shlo_disc.lowering_gpu.kernel import flat_view
 from shlo_disc.shape_dialect.dialect.fusion import Dot, fusion_of
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.mlir import arith, func, ir
-from shlo_disc.transforms.simplify.dot import SUM_TYPES
+from shlo_disc.shape_dialect.ops.element_types import SUM_TYPES
 
 NUMBERS, NUMBERS_OF_AXIS = 8, 4
 """Counts of the numbers of a product, and of each of its batch axes, as `MatrixProduct.numbers` has them."""

@@ -18,8 +18,8 @@ from shlo_disc.lowering.rows import RowAnalysis
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, vector
+from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.symbolic.facts import Relation
-from shlo_disc.transforms.code_size import total_code_size
 
 BYTES = 16
 """The most bytes that a thread moves by one instruction."""

@@ -11,7 +11,7 @@ from shlo_disc.lowering.elements import constant_of
 from shlo_disc.lowering.elementwise import Elementwise
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.transforms.fusion.access import defining_op
+from shlo_disc.shape_dialect.ops.access import defining_op
 
 _MONOIDS = frozenset(("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
 

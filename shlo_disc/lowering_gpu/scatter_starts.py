@@ -15,8 +15,8 @@ from shlo_disc.lowering.scatter import results_from_zeros, scatter_in
 from shlo_disc.shape_dialect.dialect.buffers import buffers_of, set_buffers
 from shlo_disc.shape_dialect.dialect.fusion import Loop, Scatter, fusion_of, is_fusion, set_fusion
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, terminator_of
-from shlo_disc.transforms.fusion.access import defining_op
 
 
 def split_scatter_starts(module: ir.Module) -> None:

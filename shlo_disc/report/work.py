@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from shlo_disc.shape_dialect.build import VIEWS
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 from shlo_disc.shape_dialect.utils.regions import terminator_of
+from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.flops import Functions, flops_of, repeated_ops
-from shlo_disc.transforms.views import root
 
 _PRODUCTS = frozenset({"convolution", "dot_general", "dynamic_conv"})
 
@@ -65,7 +65,7 @@ def _bytes_read(argument: ir.Value) -> Expr:
 def _readers(value: ir.Value) -> Iterator[tuple[ir.OpView, ir.Value]]:
     for use in value.uses:
         user = use.owner.operation.opview
-        if user.operation.name in VIEWS:
+        if user.operation.name in RESHAPES:
             yield from _readers(user.results[0])
         else:
             yield user, value

@@ -16,10 +16,9 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr, dims_of, elem
 from shlo_disc.shape_dialect.mlir import ir, load_chlo
 from shlo_disc.shape_dialect.ops.data_movement import padded_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 
 ONE = Expr.const(1)
-VIEWS = frozenset({"stablehlo.reshape", "stablehlo.dynamic_reshape"})
-"""Reshapes: every buffer is contiguous and row-major, so they are views and cost nothing."""
 
 
 def create(
@@ -284,7 +283,7 @@ def _seen_as(value: ir.Value, dims: Dims) -> ir.Value | None:
     """The value that `value` is a view of, or `value` itself, that has the sizes `dims`; None where nothing has."""
     while dims_of(value) != dims:
         owner = value.owner
-        if isinstance(owner, ir.Block) or owner.operation.name not in VIEWS:
+        if isinstance(owner, ir.Block) or owner.operation.name not in RESHAPES:
             return None
         value = owner.operands[0]
     return value

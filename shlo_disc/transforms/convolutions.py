@@ -8,11 +8,12 @@ the weights are packed ahead. Other convolutions are left to a kernel of their o
 
 from __future__ import annotations
 
+from shlo_disc.policy import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.utils.convolution import convolution_of, static_padding
-from shlo_disc.shape_dialect.utils.regions import is_constant
-from shlo_disc.transforms.policy import policy
+from shlo_disc.shape_dialect.ops.access import is_splat
+from shlo_disc.shape_dialect.utils.convolution import convolution_of, is_depthwise, static_padding
+from shlo_disc.shape_dialect.utils.regions import is_fixed
 
 ELEMENTS = ("f32", "f64")
 """Element types of the input, the weights and the result."""
@@ -62,14 +63,6 @@ def has_runtime_rank(op: ir.OpView) -> bool:
     return convolution_of(op).rank in (1, 2)
 
 
-def is_fixed(weights: ir.Value) -> bool:
-    """Arguments of the program and constants may be packed ahead."""
-    owner = weights.owner
-    if isinstance(owner, ir.Block):
-        return owner.owner.operation.name == "func.func"
-    return is_constant(owner)
-
-
 def may_transform(op: ir.OpView) -> bool:
     """Tells whether Winograd's algorithm applies: windows of 3 x 3 side by side, and no precision is asked for.
 
@@ -87,3 +80,17 @@ def may_transform(op: ir.OpView) -> bool:
 
 def _is_default(precision: ir.Attribute) -> bool:
     return all("DEFAULT" in str(p) for p in ir.ArrayAttr(precision))
+
+
+def is_direct_convolution(op: ir.Operation) -> bool:
+    """A canonical convolution that is worth a kernel of its own."""
+    if op.name != "stablehlo.convolution" or any(is_splat(v) for v in op.operands):
+        return False
+    conv = convolution_of(op.opview)
+    if is_depthwise(op.opview):
+        groups = conv.feature_groups.constant
+        return groups is None or groups >= policy().depthwise_features
+    features = conv.outputs_of_group(dims_of(op.operands[1])[-1]).constant
+    if features is None:
+        return conv.feature_groups.constant is not None
+    return conv.feature_groups == 1 or features >= policy().grouped_features

@@ -17,6 +17,7 @@ from shlo_disc.shape_dialect.dialect.fusion import columns_of, kind_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 Index = tuple[int | str | None, ...]
@@ -24,8 +25,6 @@ Index = tuple[int | str | None, ...]
 
 The axes of a result are numbered without those of size 1: results that differ by those alone are numbered alike.
 """
-
-_BROADCASTS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 
 
 class Read(NamedTuple):
@@ -102,7 +101,7 @@ def _elementwise(dims: Dims, index: Index) -> Index:
 
 def _operand_indices(name: str, index: Index, op: ir.Operation) -> list[Sequence[int | str | None] | None]:
     """The index at which each operand is read, of an op that is not elementwise; None where it is unknown."""
-    if name in _BROADCASTS:
+    if name in BROADCASTS:
         return [_broadcast(op, index)]
     if name == "stablehlo.transpose":
         permutation = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))

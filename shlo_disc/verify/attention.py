@@ -17,10 +17,9 @@ from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, GENERATORS
 
-_SPREADS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 _FLOATS = ("f32", "f16", "bf16")
-_GIVEN = ("stablehlo.constant", "stablehlo.iota", "stablehlo.dynamic_iota", "disc.shape")
 
 
 @dataclass(frozen=True)
@@ -79,10 +78,10 @@ def _is_softmax(rows: func.FuncOp, scores: int) -> bool:
 
 def _role(op: ir.Operation, roles: _Roles, whole: Dims) -> _Role | None:
     """The role of an op's result; None where it has none."""
-    if op.name in _GIVEN:
+    if op.name in GENERATORS:
         return replace(_GIVEN_ROLE, number=_number(op))
     operands = [roles.get(v) for v in op.operands]
-    if op.name in _SPREADS:
+    if op.name in BROADCASTS:
         return None if operands[0] is None else _spread(op, operands[0], whole)
     if any(role is None for role in operands):
         return None

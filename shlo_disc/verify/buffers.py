@@ -22,6 +22,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.symbolic.facts_witness import value_at
+from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.verify.buffer_state import BufferSlice, Start, State
 from shlo_disc.verify.overwriting import Kernels, may_write_over
@@ -32,7 +33,6 @@ _SAMPLES = 256
 _ORDERING = 4
 """Sizes at which offsets are compared to put them in order."""
 
-_RESHAPES = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
 _CHOICES = ("stablehlo.if", "stablehlo.case")
 
 
@@ -94,7 +94,7 @@ class _Walk:
             self._loop(op)
         elif op.name in _CHOICES:
             self._choice(op)
-        elif op.name not in _RESHAPES and op.name != "disc.shape":
+        elif op.name not in RESHAPES and op.name != "disc.shape":
             self._reads(op, op.operands)
             if op.results:
                 self._call(op)
@@ -358,7 +358,7 @@ def _count(dims: Dims) -> Expr:
 
 def _buffer(value: ir.Value) -> ir.Value:
     """The value whose buffer a reshape is a view of."""
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _RESHAPES:
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in RESHAPES:
         value = value.owner.operands[0]
     return value
 

@@ -29,6 +29,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 from shlo_disc.shape_dialect.utils.windows import window_of
 from shlo_disc.verify.accesses import Walk, reads_of
 from shlo_disc.verify.attention import verify_attention
@@ -37,7 +38,6 @@ Kernels = Mapping[str, func.FuncOp]
 Rows = tuple[Expr, Expr | None]
 """The elements of a row, and how many rows there are, where that is known."""
 
-_VIEWS = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
 _GEMMS = ("dot", "convolution")
 
 
@@ -228,7 +228,7 @@ def _axes_of_result(kernel: func.FuncOp, op: ir.Operation) -> list[int]:
 
 
 def _root(value: ir.Value) -> ir.Value:
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _VIEWS:
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in RESHAPES:
         value = value.owner.operands[0]
     return value
 
@@ -236,7 +236,7 @@ def _root(value: ir.Value) -> ir.Value:
 def _readers(value: ir.Value) -> Iterator[tuple[ir.Operation, int]]:
     for use in value.uses:
         op = use.owner.operation
-        if op.name in _VIEWS:
+        if op.name in RESHAPES:
             yield from _readers(op.results[0])
         else:
             yield op, use.operand_number

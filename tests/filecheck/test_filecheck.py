@@ -47,7 +47,8 @@ COVERED = {
 """A folder of tests, and the folder whose modules it has a file for, each."""
 
 WITHOUT_PATTERNS = {
-    "annotate/control_flow", "annotate/definition", "annotate/document", "annotate/element_types",
+    "annotate/access", "annotate/code_size", "annotate/control_flow", "annotate/definition", "annotate/document",
+    "annotate/element_types", "annotate/segments",
     "annotate/index_maps", "annotate/lapack", "annotate/lapack_sizes", "annotate/legality", "annotate/propagation",
     "annotate/quantized", "annotate/shapes", "annotate/size_relations", "annotate/values", "expand/build",
     "expand/complex_constants", "expand/custom_call", "expand/library_call", "expand/reals", "simplify/loop_product",

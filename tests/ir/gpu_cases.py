@@ -24,7 +24,7 @@ from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_typ
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import entry_block, terminator_of
-from shlo_disc.transforms.views import root
+from shlo_disc.shape_dialect.utils.views import root
 from tests.ir.gpu_emulator import Emulator, dtype_of
 from tests.run.op_check import random_array
 

@@ -15,7 +15,7 @@ from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.regions import terminator_of
-from shlo_disc.transforms.views import root
+from shlo_disc.shape_dialect.utils.views import root
 
 Functions = Mapping[str, func.FuncOp]
 

@@ -24,7 +24,7 @@ from shlo_disc.shape_dialect.dialect.host import (
 from shlo_disc.shape_dialect.dialect.problems import ConvolutionProduct, MatrixProduct
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.regions import terminator_of
-from shlo_disc.transforms.views import root
+from shlo_disc.shape_dialect.utils.views import root
 
 Values = Sequence[ir.Value]
 

@@ -9,7 +9,7 @@ from shlo_disc.shape_dialect.dialect.buffers import arenas_of
 from shlo_disc.shape_dialect.dialect.host import Check, Plan
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.transforms.segments import symbol_segments
+from shlo_disc.shape_dialect.ops.segments import symbol_segments
 
 
 def function_name(stem: str, segment: int) -> str:

@@ -172,10 +172,10 @@ class RunWriter:
             block = self.blocks[layout] = Block(self._new_block(values), values)
             return self._address(block.name, 0)
         for word, number in layout.addresses:
-            value = self.pointer(op.operands[number])
-            if block.values[word] != (value, "!llvm.ptr"):
-                block.values[word] = (value, "!llvm.ptr")
-                self._store(block.name, word, block.values[word])
+            value = (self.pointer(op.operands[number]), "!llvm.ptr")
+            if block.values[word] != value:
+                block.values[word] = value
+                self._store(block.name, word, value)
         return self._address(block.name, 0)
 
     def _new_block(self, values: Sequence[tuple[str, str] | int]) -> str:

@@ -21,9 +21,10 @@ from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref
 from shlo_disc.shape_dialect.ops import index_map_of
+from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.index_maps import ONE, Coordinate
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.transforms.fusion.access import defining_op
+from shlo_disc.shape_dialect.utils.op_sets import SLICES
 
 
 def build_concatenation(frame: CpuFrame) -> tuple[Expr, Expr]:
@@ -169,7 +170,7 @@ def _is_run(piece: ir.Value, axis: int) -> bool:
 
 def _is_slice_by_one(op: ir.Operation, axis: int) -> bool:
     """Tells whether an op is a slice that sizes alone place, and takes neighbours along `axis`."""
-    if op.name not in ("stablehlo.real_dynamic_slice", "stablehlo.slice"):
+    if op.name not in SLICES:
         return False
     (read,) = index_map_of(op) or ()
     placed = [c for c in read.at if isinstance(c, Coordinate) and isinstance(c.plus, Expr)]

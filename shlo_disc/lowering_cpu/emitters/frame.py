@@ -23,9 +23,9 @@ from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS, RUNTIME_SIZE
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, func, ir, memref, vector
+from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
-from shlo_disc.transforms.code_size import total_code_size
 
 STREAM_BYTES = 24 << 20
 """Outputs from this size on leave the caches before anybody reads them: they are written past the caches."""

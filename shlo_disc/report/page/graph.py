@@ -18,8 +18,8 @@ from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
 from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.flops import repeated_ops
-from shlo_disc.transforms.views import root
 
 MOST_SOURCES = 24
 """Lines of the user's that a node names."""

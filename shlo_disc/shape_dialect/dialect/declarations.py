@@ -24,7 +24,7 @@ class Symbol:
 
     min, max: inclusive bounds; without `min`, a size that the caller chooses is at least 0. divisor, residue: the size
     is congruent to the residue modulo the divisor. hints: likely values. data: the size is read from data. segment: the
-    first segment in which such a size is known, see `transforms/segments.py`.
+    first segment in which such a size is known, see `shape_dialect/ops/segments.py`.
     """
 
     min: int | None = None

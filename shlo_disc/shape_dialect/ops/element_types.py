@@ -18,3 +18,8 @@ NARROW_FLOAT = frozenset(
 COMPLEX = frozenset({"complex<f32>", "complex<f64>"})
 REAL = BOOL | INT | FLOAT
 ALL = REAL | NARROW_INT | NARROW_FLOAT | COMPLEX
+
+SUM_TYPES = {
+    "f32": "f32", "f64": "f64", "bf16": "f32", "f16": "f32", "i8": "i32", "ui8": "ui32", "i32": "i32", "ui32": "ui32",
+}  # fmt: skip
+"""Accumulator type of matrix products of each element type."""

@@ -81,3 +81,11 @@ def main_function(module: ir.Module) -> ir.OpView:
 def entry_block(module: ir.Module) -> ir.Block:
     """The body of the entry function."""
     return main_function(module).regions[0].blocks[0]
+
+
+def is_fixed(value: ir.Value) -> bool:
+    """Tells whether a value is an argument of the program or a constant, which may be packed ahead of a call."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return owner.owner.operation.name == "func.func"
+    return is_constant(owner)

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.values import is_shape_like
-from shlo_disc.shape_dialect.utils.op_sets import BARRIER
+from shlo_disc.shape_dialect.utils.op_sets import BARRIER, BROADCASTS, GENERATORS
 from shlo_disc.shape_dialect.utils.regions import all_blocks, terminator_of
-
-_GENERATED = frozenset({"stablehlo.constant", "stablehlo.iota", "stablehlo.dynamic_iota", "disc.shape"})
-_BROADCASTS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim"})
 
 
 def thin_barriers(block: ir.Block) -> None:
@@ -66,7 +63,7 @@ def _thin(op: ir.Operation) -> None:
 def _broadcasts_of(value: ir.Value) -> list[ir.Operation]:
     """The broadcasts that make a value, the last one first: a barrier of what they read means the same."""
     found: list[ir.Operation] = []
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _BROADCASTS:
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in BROADCASTS:
         found.append(value.owner.operation)
         value = found[-1].operands[0]
     return found
@@ -89,4 +86,4 @@ def _is_generated(value: ir.Value) -> bool:
     if isinstance(owner, ir.Block):
         return False
     name = owner.operation.name
-    return name in _GENERATED or (name in _BROADCASTS and _is_generated(owner.operands[0]))
+    return name in GENERATORS or (name in BROADCASTS and _is_generated(owner.operands[0]))

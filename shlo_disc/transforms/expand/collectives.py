@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from shlo_disc.policy import policy
 from shlo_disc.shape_dialect.build import convert
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
@@ -24,7 +25,6 @@ from shlo_disc.shape_dialect.utils.collectives import (
 )
 from shlo_disc.transforms.expand.flat_collectives import FLAT
 from shlo_disc.transforms.expand.library_call import library_call
-from shlo_disc.transforms.policy import policy
 
 
 def _reduction(op: ir.OpView, target: str, axes: dict[str, int]) -> bool:

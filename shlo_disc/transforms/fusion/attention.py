@@ -12,20 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from shlo_disc.shape_dialect.build import VIEWS
+from shlo_disc.policy import policy
 from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of, kind_of
 from shlo_disc.shape_dialect.dialect.problems import MOST_ROW_AXES
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
+from shlo_disc.shape_dialect.ops.access import defining_op
+from shlo_disc.shape_dialect.ops.element_types import SUM_TYPES
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 from shlo_disc.shape_dialect.utils.regions import is_constant
+from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Pattern
-from shlo_disc.transforms.fusion.access import defining_op
 from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax
-from shlo_disc.transforms.policy import policy
-from shlo_disc.transforms.simplify.dot import SUM_TYPES
-from shlo_disc.transforms.views import root
 
 ATTENTION: Pattern[Attention] = Pattern("attention", "two products and the row kernel between them are one kernel")
 
@@ -205,7 +205,7 @@ def readers(value: ir.Value) -> Iterator[ir.Operation]:
     """The ops that read a value, or a view of it, once for each operand that they read it by."""
     for use in value.uses:
         user = use.owner.operation
-        if user.name in VIEWS:
+        if user.name in RESHAPES:
             yield from readers(user.results[0])
         else:
             yield user

@@ -15,19 +15,13 @@ from collections.abc import Sequence
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops.access import Access, defining_op, identity_axes
 from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import BARRIER, CONTROL
+from shlo_disc.shape_dialect.utils.op_sets import BARRIER, CONTROL, GATHERS, GENERATORS, RESHAPES
 from shlo_disc.shape_dialect.utils.regions import all_blocks, nested_blocks
+from shlo_disc.transforms.convolutions import is_direct_convolution
 from shlo_disc.transforms.decisions import Decisions
-from shlo_disc.transforms.fusion.access import (
-    GENERATORS,
-    RESHAPES,
-    Access,
-    defining_op,
-    identity_axes,
-    is_direct_convolution,
-)
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.fusion.cumulative import cumulative
 from shlo_disc.transforms.fusion.grouping_patterns import (
@@ -240,7 +234,7 @@ class Grouping:
         """Recompute single-use producers at this op's own index, so that they need no buffer."""
         times = Counter(producer.number for v in op.operands if (producer := self.graph.cluster_of(v)) is not None)
         for position, value in enumerate(op.operands):
-            if position == 0 and op.name in ("stablehlo.gather", "stablehlo.dynamic_gather"):
+            if position == 0 and op.name in GATHERS:
                 continue
             if position == 0 and cluster.kind == "update":
                 continue

@@ -12,9 +12,10 @@ import itertools
 from shlo_disc.shape_dialect.dialect.problems import MAX_BATCH, Axis, MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
+from shlo_disc.shape_dialect.ops.element_types import SUM_TYPES
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.transforms.simplify.dot import SUM_TYPES, is_rounded
+from shlo_disc.transforms.simplify.dot import is_rounded
 
 _ZERO = Expr.const(0)
 

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops.access import defining_op, is_scalar_constant
 from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, GENERATORS
 from shlo_disc.transforms.decisions import Pattern
-from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, defining_op, is_scalar_constant
 
 ONLINE_SOFTMAX: Pattern[OnlineSoftmax] = Pattern(
     "online-softmax", "the softmax of a row is done while the row comes in"

@@ -27,18 +27,18 @@ from shlo_disc.shape_dialect.dialect.fusion import (
 from shlo_disc.shape_dialect.dialect.ops import BindOp
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.utils.op_sets import BARRIER, CONTROL
+from shlo_disc.shape_dialect.ops.access import defining_op, is_free
+from shlo_disc.shape_dialect.utils.op_sets import BARRIER, BROADCASTS, CONTROL, GENERATORS, RESHAPES
 from shlo_disc.shape_dialect.utils.regions import is_condition, is_constant, nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion import cumulative, recurrence
-from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, RESHAPES, defining_op, is_free
 from shlo_disc.transforms.fusion.body import Body, ClonedBody, CollapsedBody
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.fusion.convolution_product import match_convolution
 from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.fusion.matrix_product import match_product
 from shlo_disc.transforms.fusion.shared_functions import SharedFunctions
-from shlo_disc.transforms.views import root
 
 _UPDATES = frozenset({"stablehlo.scatter", "stablehlo.dynamic_update_slice"})
 """The ops that change some elements."""

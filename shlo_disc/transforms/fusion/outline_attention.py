@@ -17,9 +17,10 @@ from shlo_disc.shape_dialect.dialect.fusion import fusion_of, row_kernel_of, set
 from shlo_disc.shape_dialect.dialect.problems import Causal
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
+from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Decisions, Pattern
-from shlo_disc.transforms.fusion.access import defining_op
 from shlo_disc.transforms.fusion.attention import (
     ATTENTION,
     Attention,
@@ -38,7 +39,6 @@ from shlo_disc.transforms.fusion.online_softmax import online_softmax
 from shlo_disc.transforms.fusion.rematerialize import generator_of, with_rematerialized
 from shlo_disc.transforms.fusion.shared_functions import SharedFunctions
 from shlo_disc.transforms.fusion.slices import RowSlice
-from shlo_disc.transforms.views import root
 
 ROUNDING: Pattern[Rounding] = Pattern("rounding", "an attention rounds its sums itself")
 ROW_SLICE_VIEW: Pattern[SlicedOperand] = Pattern("row-slice-view", "a piece of rows is read where the rows lie")

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from shlo_disc.policy import policy
 from shlo_disc.shape_dialect.build import view
 from shlo_disc.shape_dialect.dialect.fusion import (
     Convolution,
@@ -33,11 +34,12 @@ from shlo_disc.shape_dialect.dialect.fusion import (
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops.access import is_free
 from shlo_disc.shape_dialect.utils.convolution import is_canonical
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
-from shlo_disc.transforms.convolutions import is_fixed, is_product
+from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, is_fixed
+from shlo_disc.shape_dialect.utils.views import readers_of, root
+from shlo_disc.transforms.convolutions import is_product
 from shlo_disc.transforms.decisions import Decisions
-from shlo_disc.transforms.fusion.access import is_free
 from shlo_disc.transforms.fusion.product_patterns import (
     EPILOGUES,
     FOLLOWER,
@@ -51,8 +53,6 @@ from shlo_disc.transforms.fusion.product_patterns import (
     writes_rows,
 )
 from shlo_disc.transforms.fusion.shared_functions import SharedFunctions, callee_of, redirect
-from shlo_disc.transforms.policy import policy
-from shlo_disc.transforms.views import readers_of, root
 
 
 def fuse_products(module: ir.Module, decisions: Decisions) -> None:

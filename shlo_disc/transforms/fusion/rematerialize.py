@@ -11,9 +11,10 @@ from shlo_disc.shape_dialect.dialect.fusion import Loop, fusion_of, set_fusion
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops.access import defining_op
+from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, GENERATORS
+from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Pattern
-from shlo_disc.transforms.fusion.access import BROADCASTS, GENERATORS, defining_op
-from shlo_disc.transforms.views import root
 
 REMATERIALIZE: Pattern[Generator] = Pattern(
     "rematerialize-generator", "what is made of positions and constants is computed again where it is read"

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shlo_disc.policy import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.values import known_elements
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Pattern
-from shlo_disc.transforms.fusion.access import defining_op
-from shlo_disc.transforms.policy import policy
 
 SELECTION: Pattern[_Sorted] = Pattern("selection", "of a sort only the first elements are computed")
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from shlo_disc.policy import policy
 from shlo_disc.shape_dialect.dialect.fusion import is_fusion, kind_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, is_constant
 from shlo_disc.shape_dialect.utils.structure import SizeNames, Structure
 from shlo_disc.transforms.decisions import Decisions, Pattern
-from shlo_disc.transforms.fusion.access import BROADCASTS
-from shlo_disc.transforms.policy import policy
 
 _MOST_NUMBERS = 16
 """Numbers that a fusion is passed, at most: each is an address in every call."""

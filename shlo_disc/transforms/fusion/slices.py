@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, product
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.transforms.fusion.access import defining_op
-
-_SLICES = frozenset({"stablehlo.slice", "stablehlo.real_dynamic_slice"})
+from shlo_disc.shape_dialect.utils.op_sets import SLICES
 
 
 @dataclass(frozen=True)
@@ -28,8 +27,8 @@ class RowSlice:
     def of(function: func.FuncOp) -> RowSlice | None:
         """The slice that a fusion with one argument cuts out of the last axis; None when it does anything else."""
         operations = [op.operation for op in function.entry_block.operations]
-        slices = [op for op in operations if op.name in _SLICES]
-        others = {op.name for op in operations} - {*_SLICES, "stablehlo.constant", "disc.shape", "func.return"}
+        slices = [op for op in operations if op.name in SLICES]
+        others = {op.name for op in operations} - {*SLICES, "stablehlo.constant", "disc.shape", "func.return"}
         if others or len(slices) != 1 or list(function.entry_block.arguments) != [slices[0].operands[0]]:
             return None
         op = slices[0]

@@ -25,15 +25,15 @@ from shlo_disc.shape_dialect.dialect import buffers
 from shlo_disc.shape_dialect.dialect.buffers import set_arenas, set_buffers
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.segments import segment_of, symbol_segments
 from shlo_disc.shape_dialect.symbolic.expr import Expr, round_up
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.memory.liveness import Liveness
 from shlo_disc.transforms.memory.overwrite import may_overwrite
-from shlo_disc.transforms.segments import segment_of, symbol_segments
-from shlo_disc.transforms.views import root
 
 ALIGNMENT = 64
 

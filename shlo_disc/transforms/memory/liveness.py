@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.segments import RUNS
 from shlo_disc.shape_dialect.utils.regions import is_condition, nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Pattern
-from shlo_disc.transforms.segments import RUNS
-from shlo_disc.transforms.views import root
 
 
 @dataclass

@@ -16,11 +16,11 @@ from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops.values import known_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
 from shlo_disc.transforms.control_flow.carried import drop_carried
 from shlo_disc.transforms.control_flow.counted_loops import Affine, Count, affine, count_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
-from shlo_disc.transforms.simplify.data_movement import RESHAPES
 from shlo_disc.transforms.simplify.scanned import MOST_GROWTH, SLICES
 
 DOT = "stablehlo.dot_general"

@@ -6,7 +6,7 @@ A pattern returns None when it rewrote and True when it did not match.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -24,17 +24,15 @@ from shlo_disc.shape_dialect.dialect.types import (
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, RESHAPES
 from shlo_disc.shape_dialect.utils.regions import constant_of
 
 Pattern = Callable[[ir.OpView, rewrite.PatternRewriter], bool | None]
 
 NO_MATCH = True
 
-BROADCASTS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
-RESHAPES = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
 
-
-def defined_by(value: ir.Value, names: tuple[str, ...]) -> ir.Operation | None:
+def defined_by(value: ir.Value, names: Collection[str]) -> ir.Operation | None:
     """The op that defines `value`, if it is one of `names`."""
     owner = value.owner
     return None if isinstance(owner, ir.Block) or owner.operation.name not in names else owner.operation
@@ -69,7 +67,7 @@ def static_broadcast(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool |
         return NO_MATCH
     attributes = {"broadcast_dimensions": op.attributes["broadcast_dimensions"]}
     with rewriter.ip:
-        rewriter.replace_op(op, _create(op, BROADCASTS[0], [op.operands[0]], attributes))
+        rewriter.replace_op(op, _create(op, "stablehlo.broadcast_in_dim", [op.operands[0]], attributes))
     return None
 
 
@@ -92,7 +90,7 @@ def static_reshape(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | N
     if not _is_static(op.results[0]) or not _is_static(op.operands[0]):
         return NO_MATCH
     with rewriter.ip:
-        rewriter.replace_op(op, _create(op, RESHAPES[0], [op.operands[0]], {}))
+        rewriter.replace_op(op, _create(op, "stablehlo.reshape", [op.operands[0]], {}))
     return None
 
 
@@ -101,7 +99,7 @@ def reshape_of_reshape(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool
     inner = defined_by(op.operands[0], RESHAPES)
     if inner is None:
         return NO_MATCH
-    if op.operation.name == RESHAPES[0] and not _is_static(inner.operands[0]):
+    if op.operation.name == "stablehlo.reshape" and not _is_static(inner.operands[0]):
         return NO_MATCH
     with rewriter.ip:
         operands = [inner.operands[0], *list(op.operands)[1:]]
@@ -134,7 +132,7 @@ def unit_broadcast_is_reshape(op: ir.OpView, rewriter: rewrite.PatternRewriter) 
         return NO_MATCH
     dynamic = len(op.operands) == 2
     with rewriter.ip:
-        name = RESHAPES[1] if dynamic else RESHAPES[0]
+        name = "stablehlo.dynamic_reshape" if dynamic else "stablehlo.reshape"
         rewriter.replace_op(op, _create(op, name, list(op.operands), {}))
     return None
 

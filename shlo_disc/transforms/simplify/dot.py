@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shlo_disc.policy import policy
 from shlo_disc.shape_dialect.build import convert, create
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.dtypes import BY_MLIR
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
+from shlo_disc.shape_dialect.ops.element_types import SUM_TYPES
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern, defined_by
-
-SUM_TYPES = {
-    "f32": "f32", "f64": "f64", "bf16": "f32", "f16": "f32", "i8": "i32", "ui8": "ui32", "i32": "i32", "ui32": "ui32",
-}  # fmt: skip
-"""Accumulator type of matrix products of each element type."""
 
 
 def transposed_operand(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:

@@ -15,14 +15,12 @@ from shlo_disc.shape_dialect.ops import ELEMENTWISE, INDEX_MAPS, index_map_of
 from shlo_disc.shape_dialect.ops.index_maps import ONE, Coordinate
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, SLICES
 from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 
 MOST_OPS = 64
 """Ops between a product and the transpose of what they make of it."""
-
-_BROADCASTS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
-_SLICES = ("stablehlo.real_dynamic_slice", "stablehlo.slice")
 
 
 def exchanged_operands(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
@@ -49,7 +47,7 @@ def _can_be_transposed(value: ir.Value, block: ir.Block) -> bool:
         op = _op_of(value)
         if op is None or len(seen) > MOST_OPS:
             return False
-        if _is_swap(op) or op.name in _BROADCASTS or _is_splat_constant(op):
+        if _is_swap(op) or op.name in BROADCASTS or _is_splat_constant(op):
             continue
         users = [use.owner.operation for use in value.uses if not _is_swap(use.owner.operation)]
         if op.block != block or not _is_local(op) or not all(u.name in _LOCAL for u in users):
@@ -59,7 +57,7 @@ def _can_be_transposed(value: ir.Value, block: ir.Block) -> bool:
     return products > 0
 
 
-_LOCAL = ELEMENTWISE | {*_SLICES}
+_LOCAL = ELEMENTWISE | {*SLICES}
 """Ops that can read their operand transposed."""
 
 
@@ -67,7 +65,7 @@ def _is_local(op: ir.Operation) -> bool:
     """Tells whether an op can be computed transposed from operands that are transposed or, of a product, are as is."""
     if op.name == "stablehlo.dot_general":
         return _has_weight_on_the_left(op)
-    if op.name in _SLICES:
+    if op.name in SLICES:
         return _starts(op) is not None
     return op.name in ELEMENTWISE and all(dims_of(v) in ((), dims_of(op.results[0])) for v in op.operands)
 
@@ -76,14 +74,14 @@ def _operands(op: ir.Operation) -> list[ir.Value]:
     """The operands that have to be transposed."""
     if op.name == "stablehlo.dot_general":
         return []
-    return [op.operands[0]] if op.name in _SLICES else [v for v in op.operands if dims_of(v)]
+    return [op.operands[0]] if op.name in SLICES else [v for v in op.operands if dims_of(v)]
 
 
 def _transposed(value: ir.Value, built: dict[ir.Value, ir.Value]) -> ir.Value:
     """The value transposed, at the insertion point; `built` has those that are there."""
     if value not in built:
         op: ir.Operation = value.owner.operation  # type: ignore[union-attr]
-        operands = [] if op.name in (*_BROADCASTS, "stablehlo.transpose") else _operands(op)
+        operands = [] if op.name in (*BROADCASTS, "stablehlo.transpose") else _operands(op)
         built[value] = _built(value, op, {v: _transposed(v, built) for v in operands})
     return built[value]
 
@@ -94,7 +92,7 @@ def _built(value: ir.Value, op: ir.Operation, operands: dict[ir.Value, ir.Value]
     attributes = {name: op.attributes[name] for name in op.attributes}
     if _is_swap(op):
         return op.operands[0]
-    if op.name in _BROADCASTS:
+    if op.name in BROADCASTS:
         targets = integers(op.attributes["broadcast_dimensions"])
         return broadcast(op.operands[0], dims, [1 - axis for axis in targets])
     if is_constant(op):
@@ -105,7 +103,7 @@ def _built(value: ir.Value, op: ir.Operation, operands: dict[ir.Value, ir.Value]
         sides = [list(numbers.rhs_contracting_dimensions), list(numbers.lhs_contracting_dimensions)]
         attributes[_NUMBERS] = stablehlo.DotDimensionNumbers.get([], [], *sides)
         return create("dot_general", list(op.operands)[::-1], type_, attributes)
-    if op.name in _SLICES:
+    if op.name in SLICES:
         return window(operands[op.operands[0]], (_starts(op) or ())[::-1], dims)
     given = [operands.get(v, v) for v in op.operands]
     return create(op.name.removeprefix("stablehlo."), given, type_, attributes)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
+from shlo_disc.policy import policy
 from shlo_disc.shape_dialect.build import broadcast, constant, convert, elementwise, pad, view
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
@@ -18,13 +19,12 @@ from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
 from shlo_disc.shape_dialect.utils.regions import nested_blocks
 from shlo_disc.transforms.decisions import Decisions, Pattern
-from shlo_disc.transforms.policy import policy
 from shlo_disc.transforms.simplify.reduce import neutral_of, starts_neutral
 
 REDUCE = "stablehlo.reduce"
-BROADCASTS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 
 _ROUNDED = frozenset({"bf16", "f16"})
 """Elements whose sums are held in f32, and rounded when they are whole."""

@@ -17,7 +17,7 @@ from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.fusion import is_fusion
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.transforms.code_size import total_code_size
+from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.transforms.decisions import OUTCOMES
 
 Function = Callable[[jax.Array], jax.Array]

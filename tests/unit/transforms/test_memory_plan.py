@@ -20,7 +20,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
 from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks, terminator_of
-from shlo_disc.transforms.views import root
+from shlo_disc.shape_dialect.utils.views import root
 
 MODELS = ["bert", "gpt2", "vit", "mlp_mixer", "transformer_train"]
 

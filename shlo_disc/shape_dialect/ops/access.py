@@ -9,17 +9,12 @@ from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE, index_map_of
 from shlo_disc.shape_dialect.ops.index_maps import followed
-from shlo_disc.shape_dialect.utils.convolution import convolution_of, is_depthwise
+from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, IOTAS, RESHAPES
 from shlo_disc.shape_dialect.utils.regions import is_constant
-from shlo_disc.transforms.policy import policy
 
 Axis = int | None
 """A size of the reader, or None for a size of 1 (index zero)."""
 
-BROADCASTS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim"})
-RESHAPES = frozenset({"stablehlo.reshape", "stablehlo.dynamic_reshape"})
-IOTAS = frozenset({"stablehlo.iota", "stablehlo.dynamic_iota"})
-GENERATORS = IOTAS | {"stablehlo.constant", "disc.shape"}
 _FREE = BROADCASTS | RESHAPES | IOTAS | {"disc.shape"}
 
 
@@ -51,20 +46,6 @@ def is_splat(value: ir.Value) -> bool:
     """The value of a constant whose elements are all the same."""
     op = defining_op(value)
     return op is not None and is_scalar_constant(op)
-
-
-def is_direct_convolution(op: ir.Operation) -> bool:
-    """A canonical convolution that is worth a kernel of its own."""
-    if op.name != "stablehlo.convolution" or any(is_splat(v) for v in op.operands):
-        return False
-    conv = convolution_of(op.opview)
-    if is_depthwise(op.opview):
-        groups = conv.feature_groups.constant
-        return groups is None or groups >= policy().depthwise_features
-    features = conv.outputs_of_group(dims_of(op.operands[1])[-1]).constant
-    if features is None:
-        return conv.feature_groups.constant is not None
-    return conv.feature_groups == 1 or features >= policy().grouped_features
 
 
 def is_free(op: ir.Operation) -> bool:
