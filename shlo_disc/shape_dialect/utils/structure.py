@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 from shlo_disc.shape_dialect.dialect.fusion import FUSION
 from shlo_disc.shape_dialect.dialect.ops import FusionAttr, WindowAttr
@@ -70,6 +70,40 @@ class SizeNames:
         return attribute
 
 
+class Numbering:
+    """Describes ops by hashable keys in which values are numbers, in the order in which they are defined.
+
+    names: None where the sizes have to be the same.
+    """
+
+    def __init__(self, values: Iterable[ir.Value] = (), names: SizeNames | None = None):
+        self._names = names
+        self.numbers: dict[ir.Value, int] = {value: number for number, value in enumerate(values)}
+
+    def block(self, block: ir.Block) -> Hashable:
+        """The key of a block: its arguments and its ops."""
+        arguments = tuple(map(self.define, block.arguments))
+        return arguments, tuple(self.op(op.operation) for op in block.operations)
+
+    def op(self, op: ir.Operation) -> Hashable:
+        """The key of an op. Raises KeyError where it reads a value without a number."""
+        operands = tuple(self.numbers[v] for v in op.operands)
+        return op.name, operands, self.parts(op), tuple(map(self.define, op.results))
+
+    def parts(self, op: ir.Operation) -> Hashable:
+        """The key of an op's attributes and regions."""
+        attributes = tuple((name, self._attribute(a)) for name, a in op.attributes.items())
+        return attributes, tuple(tuple(map(self.block, region.blocks)) for region in op.regions)
+
+    def define(self, value: ir.Value) -> ir.Type:
+        """Give a value the next number; returns its type."""
+        self.numbers[value] = len(self.numbers)
+        return value.type if self._names is None else self._names.type(value.type)
+
+    def _attribute(self, attribute: ir.Attribute) -> ir.Attribute:
+        return attribute if self._names is None else self._names.attribute(attribute)
+
+
 class Structure:
     """The structure of a function. `key` is equal for functions that differ in the names of their sizes alone.
 
@@ -77,28 +111,9 @@ class Structure:
     """
 
     def __init__(self, function: func.FuncOp, names: SizeNames | None):
-        self._names = names
-        self._numbers: dict[ir.Value, int] = {}
         fusion = function.attributes[FUSION]
-        block = self._block(function.entry_block)
+        block = Numbering(names=names).block(function.entry_block)
         self.key: Hashable = (block, fusion if names is None else names.attribute(fusion))
-
-    def _block(self, block: ir.Block) -> Hashable:
-        arguments = tuple(map(self._define, block.arguments))
-        return arguments, tuple(self._op(op.operation) for op in block.operations)
-
-    def _op(self, op: ir.Operation) -> Hashable:
-        operands = tuple(self._numbers[v] for v in op.operands)
-        attributes = tuple((name, self._attribute(a)) for name, a in op.attributes.items())
-        regions = tuple(tuple(map(self._block, region.blocks)) for region in op.regions)
-        return op.name, operands, attributes, regions, tuple(map(self._define, op.results))
-
-    def _define(self, value: ir.Value) -> ir.Type:
-        self._numbers[value] = len(self._numbers)
-        return value.type if self._names is None else self._names.type(value.type)
-
-    def _attribute(self, attribute: ir.Attribute) -> ir.Attribute:
-        return attribute if self._names is None else self._names.attribute(attribute)
 
 
 def renamed(function: func.FuncOp, names: SizeNames) -> tuple[ir.Module, func.FuncOp]:

@@ -8,7 +8,7 @@ ranks become the same kernel. `ClonedBody` keeps the ops as they are, for cluste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from shlo_disc.shape_dialect import build
@@ -20,10 +20,14 @@ from shlo_disc.shape_dialect.ops.access import Access, defining_op, is_free, is_
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, IOTAS, RESHAPES
 from shlo_disc.shape_dialect.utils.regions import all_blocks, is_constant, nested_blocks
+from shlo_disc.shape_dialect.utils.structure import Numbering
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 
 Groups = tuple[int, ...]
 """Indices of collapsed axes of the iteration space."""
+
+Line = Callable[[ir.Location], str]
+"""The user's line of a location."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,34 @@ class CollapsedBody:
         if owner is None:
             raise ValueError("an argument is not a member's result")
         return self.dims(self.groups_of(self.cluster.axes[owner]))
+
+    def key(self, inputs: Sequence[tuple[ir.Value, Dims]], outputs: Sequence[ir.Value], line: Line) -> Hashable:
+        """Equal for bodies that `build` makes equal of equal types of inputs, from the same lines of the user's."""
+        numbers = {read: number for number, read in enumerate(inputs)}
+        made: dict[ir.Value, int] = {}
+        ops = []
+        for op in self.cluster.members:
+            reads = tuple(self._key_of_read(access, numbers, made) for access in self.accesses[op])
+            scalars = tuple(not dims_of(operand) for operand in op.operands)
+            own = self.groups_of(self.cluster.axes[op])
+            elements = tuple(element_type_of(result) for result in op.results)
+            made.update((result, len(made) + i) for i, result in enumerate(op.results))
+            ops.append((op.name, Numbering().parts(op), reads, scalars, own, elements, line(op.location)))
+        return tuple(self._sizes), self.columns, tuple(ops), tuple(made[v] for v in outputs)
+
+    def _key_of_read(
+        self, access: DomainAccess, numbers: dict[tuple[ir.Value, Dims], int], made: dict[ir.Value, int]
+    ) -> Hashable:
+        """What `_read` reads: a member's result, an input, or something made from nothing."""
+        if access.value in made:
+            return "member", made[access.value]
+        groups = self.groups_of(access.axes)
+        op = defining_op(access.value)
+        if op is None or not self._is_generated(op):
+            return "input", numbers[access.value, self.dims(groups)], groups
+        operands = op.operands if op.name in ELEMENTWISE else ()
+        reads = tuple(self._key_of_read(DomainAccess(value, ()), numbers, made) for value in operands)
+        return op.name, Numbering().parts(op), op.results[0].type, groups, reads
 
     def build(self, arguments: dict[tuple[ir.Value, Dims], ir.Value], outputs: Sequence[ir.Value]) -> list[ir.Value]:
         """Emit the members at the insertion point; returns the values of `outputs`."""
@@ -314,6 +346,22 @@ class ClonedBody:
     def output_dims(self, value: ir.Value) -> Dims:
         """The sizes of a member's result."""
         return dims_of(value)
+
+    def key(self, inputs: Sequence[tuple[ir.Value, Dims]], outputs: Sequence[ir.Value], line: Line) -> Hashable:
+        """Equal for bodies that `build` makes equal of equal types of inputs, from the same lines of the user's."""
+        numbering = Numbering(value for value, _ in inputs)
+        ops: list[Hashable] = []
+
+        def visit(op: ir.Operation) -> None:
+            for value in _values_used(op):
+                owner = defining_op(value)
+                if value not in numbering.numbers and owner is not None:
+                    visit(owner)
+            ops.append((numbering.op(op), line(op.location)))
+
+        for op in self.members:
+            visit(op)
+        return tuple(ops), tuple(numbering.numbers[v] for v in outputs)
 
     def build(self, arguments: dict[tuple[ir.Value, Dims], ir.Value], outputs: Sequence[ir.Value]) -> list[ir.Value]:
         """Emit the members at the insertion point; returns the values of `outputs`."""

@@ -7,7 +7,7 @@ The function's attribute `disc.fusion` is what the later stages read (`shape_dia
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.build import view
@@ -133,7 +133,7 @@ class Outliner:
         return not (of_view & self.graph.binds.keys()) <= of_source
 
     def _copy(self, value: ir.Value) -> ir.Value:
-        function = self._function("loop", [value], [value.type])
+        function = self._function(f"loop_{next(self.names)}", [value], [value.type])
         with ir.InsertionPoint(function.entry_block):
             func.ReturnOp([function.entry_block.arguments[0]])
         set_fusion(function, Loop())
@@ -248,19 +248,30 @@ class Outliner:
         with location:
             operands = [view(self.materialize(value), dims) for value, dims in inputs]
             types = [tensor_type(body.output_dims(v), element_type_of(v)) for v in outputs]
-            function = self._function(kind, operands, types)
-            block = function.entry_block
-            with ir.InsertionPoint(block):
-                func.ReturnOp(body.build(dict(zip(inputs, block.arguments, strict=True)), outputs))
-            set_fusion(function, _described(KINDS[kind], function, collapsed, columns))
-            call = func.CallOp(self.functions.add(function), operands)
+            name = f"{kind}_{next(self.names)}"
+
+            def make() -> func.FuncOp:
+                function = self._function(name, operands, types)
+                block = function.entry_block
+                with ir.InsertionPoint(block):
+                    func.ReturnOp(body.build(dict(zip(inputs, block.arguments, strict=True)), outputs))
+                set_fusion(function, _described(KINDS[kind], function, collapsed, columns))
+                return self.functions.add(function)
+
+            def key() -> Hashable:
+                line = self.functions.line
+                types_of_inputs = tuple(v.type for v in operands)
+                return kind, columns, types_of_inputs, tuple(types), line(location), body.key(inputs, outputs, line)
+
+            # Recurrences keep functions of their own, as two calls of them may become one.
+            function = make() if kind == "recurrence" else self.functions.once(key(), make)
+            call = func.CallOp(function, operands)
             for old, new in zip(outputs, call.results, strict=True):
                 if old not in self.materialized:
                     self.materialized[old] = view(new, dims_of(old))
 
-    def _function(self, kind: str, operands: Sequence[ir.Value], types: Sequence[ir.Type]) -> func.FuncOp:
+    def _function(self, name: str, operands: Sequence[ir.Value], types: Sequence[ir.Type]) -> func.FuncOp:
         """An empty private function."""
-        name = f"{kind}_{next(self.names)}"
         with ir.InsertionPoint(self.module.body):
             type_ = ir.FunctionType.get([v.type for v in operands], list(types))
             function = func.FuncOp(name, type_, visibility="private")
