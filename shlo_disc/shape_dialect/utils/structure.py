@@ -107,12 +107,12 @@ class Numbering:
 class Structure:
     """The structure of a function. `key` is equal for functions that differ in the names of their sizes alone.
 
-    names: None where the sizes have to be the same.
+    names: None where the sizes have to be the same. numbering: describes the ops, in full where it is left out.
     """
 
-    def __init__(self, function: func.FuncOp, names: SizeNames | None):
+    def __init__(self, function: func.FuncOp, names: SizeNames | None, numbering: Numbering | None = None):
         fusion = function.attributes[FUSION]
-        block = Numbering(names=names).block(function.entry_block)
+        block = (numbering or Numbering(names=names)).block(function.entry_block)
         self.key: Hashable = (block, fusion if names is None else names.attribute(fusion))
 
 

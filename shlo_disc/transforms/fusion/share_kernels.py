@@ -7,7 +7,7 @@ in which such fusions differ become operands: constants of the program, of one e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, is_constant
-from shlo_disc.shape_dialect.utils.structure import SizeNames, Structure
+from shlo_disc.shape_dialect.utils.structure import Numbering, SizeNames, Structure
 from shlo_disc.transforms.decisions import Decisions, Pattern
 
 _MOST_NUMBERS = 16
@@ -83,7 +83,9 @@ def share_kernels(module: ir.Module, decisions: Decisions) -> None:
             called.inner_calls.append(call)
     groups: dict[Hashable, list[_Fusion]] = {}
     for fusion in fusions.values():
-        groups.setdefault(_Shape(fusion).key, []).append(fusion)
+        names = SizeNames()
+        key = Structure(fusion.function, names, _WithoutNumbers(fusion.constants, names)).key
+        groups.setdefault(key, []).append(fusion)
     constant = _constants_of_the_program(block)
     for alike in groups.values():
         several = SHARED_KERNEL.match(_several, alike)
@@ -105,15 +107,16 @@ def _several(alike: list[_Fusion]) -> list[_Fusion] | None:
     return alike if len(alike) > 1 else None
 
 
-class _Shape(Structure):
-    """The structure of a fusion up to its numbers."""
+class _WithoutNumbers(Numbering):
+    """Describes ops but for the numbers that constants are."""
 
-    def __init__(self, fusion: _Fusion):
-        self._constants = set(fusion.constants)
-        super().__init__(fusion.function, SizeNames())
+    def __init__(self, constants: Iterable[ir.Operation], names: SizeNames):
+        super().__init__(names=names)
+        self._constants = set(constants)
 
-    def _op(self, op: ir.Operation) -> Hashable:
-        return ("number", self._define(op.results[0])) if op in self._constants else super()._op(op)
+    def op(self, op: ir.Operation) -> Hashable:
+        """The key of an op, by its type alone where it is a constant."""
+        return ("number", self.define(op.results[0])) if op in self._constants else super().op(op)
 
 
 def _constants(function: func.FuncOp) -> list[ir.Operation]:

@@ -15,6 +15,7 @@ import pytest
 import shlo_disc
 from shlo_disc.shape_dialect.dialect.fusion import fusion_of
 from shlo_disc.shape_dialect.mlir import func
+from shlo_disc.transforms.fusion.shared_functions import SharedFunctions
 from tests.unit.transforms.deciding import Function, compiled
 
 WEIGHTS = np.random.default_rng(0).standard_normal((3, 8, 8)).astype(np.float32) / 3
@@ -133,3 +134,81 @@ def test_recurrences_keep_functions_of_their_own() -> None:
         return scan(x) + scan(x[::-1]) + scan(2 * x)
 
     right(function, "t, 8", (1, 8), (7, 8))
+
+
+# Functions that differ in little, each pair on one line, as functions of different lines are never shared.
+# fmt: off
+NEAR = {
+    "constants": (lambda x: x * 2.0 + 1.0, lambda x: x * 3.0 + 1.0),
+    "signs of zero": (lambda x: jnp.maximum(x * 0.0, 0.0) + 0.0, lambda x: jnp.maximum(x * 0.0, -0.0) + -0.0),
+    "ops": (lambda x: jnp.sin(x) + x, lambda x: jnp.cos(x) + x),
+    "operands": (lambda x: jnp.sin(x) - x, lambda x: x - jnp.sin(x)),
+    "directions of comparisons": (lambda x: jnp.where(x > 0.1, x, 0.0), lambda x: jnp.where(x < 0.1, x, 0.0)),
+    "branches of selects": (lambda x: jnp.where(x > 0.1, x, -x), lambda x: jnp.where(x > 0.1, -x, x)),
+    "reductions": (lambda x: jnp.sum(x, axis=1) * 2.0, lambda x: jnp.max(x, axis=1) * 2.0),
+    "axes of reductions": (lambda x: jnp.sum(x * x, axis=0), lambda x: jnp.sum(x * x, axis=1)),
+    "starts of reductions": (lambda x: jnp.sum(x, axis=1, initial=1.0), lambda x: jnp.sum(x, axis=1, initial=2.0)),
+    "axes of iotas": (lambda x: x + jax.lax.broadcasted_iota(jnp.float32, x.shape, 0), lambda x: x + jax.lax.broadcasted_iota(jnp.float32, x.shape, 1)),  # noqa: E501
+    "axes of broadcasts": (lambda x: x * x[0], lambda x: x * x[:, :1]),
+    "read again or not": (lambda x: x * jax.lax.rev(x, (0,)), lambda x: jax.lax.rev(x, (0,)) * jax.lax.rev(x, (0,))),
+    "axes of reverses": (lambda x: jax.lax.rev(x, (0,)) * 2.0, lambda x: jax.lax.rev(x, (1,)) * 2.0),
+    "transposes": (lambda x: x.T * 2.0 + x, lambda x: x * 2.0 + x.T),
+    "slices": (lambda x: x[1:] * 2.0, lambda x: x[:-1] * 2.0),
+    "paddings": (lambda x: jnp.pad(x, ((1, 0), (0, 0))), lambda x: jnp.pad(x, ((0, 1), (0, 0)))),
+    "values of paddings": (lambda x: jnp.pad(x, 1), lambda x: jnp.pad(x, 1, constant_values=2.0)),
+    "orders of pieces": (lambda x: jnp.concatenate([x, -x]), lambda x: jnp.concatenate([-x, x])),
+    "axes of scans": (lambda x: jnp.cumsum(x, axis=0), lambda x: jnp.cumsum(x, axis=1)),
+    "directions of scans": (lambda x: jnp.cumsum(x, axis=1), lambda x: jax.lax.cumsum(x, axis=1, reverse=True)),
+    "axes of gathers": (lambda x: jnp.take(x, jnp.array([0, 0]), axis=0), lambda x: jnp.take(x, jnp.array([0, 0]), axis=1)),  # noqa: E501
+    "indices of gathers": (lambda x: x[jnp.array([0, -1])], lambda x: x[jnp.array([-1, 0])]),
+    "element types": (lambda x: (x * 3.0).astype(jnp.int32), lambda x: (x * 3.0).astype(jnp.int16)),
+    "precisions": (lambda x: jax.lax.reduce_precision(x, 5, 10), lambda x: jax.lax.reduce_precision(x, 8, 7)),
+    "results": (lambda x: [(y := jnp.sin(x)), (y + 1.0) * 2.0], lambda x: [(y := jnp.sin(x)) + 1.0, (y + 1.0) * 2.0]),
+    "sizes": (lambda x: x / x.shape[0], lambda x: x / (x.shape[0] + 1)),
+    "sides of products": (lambda x: x @ (x * 0.5), lambda x: (x * 0.5) @ x),
+    "axes of products": (lambda x: jnp.einsum("ik,kj->ij", x, x * 2.0), lambda x: jnp.einsum("ik,jk->ij", x, x * 2.0)),
+    "orders of sorts": (lambda x: jnp.sort(x, axis=1), lambda x: jnp.sort(x, axis=1, descending=True)),
+    "windows": (lambda x: jax.lax.reduce_window(x, 0.0, jax.lax.add, (2, 1), (1, 1), "SAME"), lambda x: jax.lax.reduce_window(x, 0.0, jax.lax.add, (1, 2), (1, 1), "SAME")),  # noqa: E501
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", NEAR)
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_fusions_that_differ_in_little(name: str, order: tuple[int, int]) -> None:
+    """Each is computed twice, so that there is something to share."""
+
+    def function(*arrays: jax.Array) -> list[Any]:
+        return [NEAR[name][which](x) for which, x in zip(2 * order, arrays, strict=True)]
+
+    made = shlo_disc.compile(function, args=(("n, n", "float32"),) * 4, options=shlo_disc.Options(strict=True))
+    for n in (1, 2, 9):
+        arrays = np.random.default_rng(n).standard_normal((4, n, n)).astype(np.float32)
+        for ours, jaxs in zip(jax.tree.leaves(made(*arrays)), jax.tree.leaves(jax.jit(function)(*arrays)), strict=True):
+            np.testing.assert_allclose(ours, jaxs, 2e-5, 2e-5)
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_equal_bodies_are_found_before_they_are_built(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function that a body would become is the one that is called in its place."""
+    once, shared = SharedFunctions.once, 0
+    making = False
+
+    def checked(self: SharedFunctions, key: Any, make: Callable[[], func.FuncOp]) -> func.FuncOp:
+        nonlocal making, shared
+        if making:
+            return once(self, key, make)
+        making = True
+        built = make()
+        making = False
+        shared += key in self._known
+        found = once(self, key, lambda: built)
+        assert found is built
+        return found
+
+    def function(*arrays: jax.Array) -> list[Any]:
+        return [NEAR[name][i % 2](x) for i, x in enumerate(arrays)]
+
+    monkeypatch.setattr(SharedFunctions, "once", checked)
+    compiled(function, *["n, n"] * 4)
+    assert shared >= 2
