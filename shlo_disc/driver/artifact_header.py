@@ -119,5 +119,5 @@ def _symbol_row(source: SymbolSource, declaration: Declaration, names: Sequence[
 def _tensor_row(spec: Any) -> dict[str, Any]:
     shape = [str(d) if d.constant is None else d.constant for d in spec.dims]
     row = {"path": spec.path, "dtype": spec.dtype, "shape": shape, "donated": spec.donated}
-    stated = {"memory": spec.memory, "layout": list(spec.layout), "key": spec.key}
+    stated = {"memory": spec.memory, "layout": list(spec.layout), "key": spec.key, "axes": list(spec.axes)}
     return row | {key: value for key, value in stated.items() if value}

@@ -73,7 +73,7 @@ def import_program(
         if STAGE in module.operation.attributes:
             return _resumed(module, resume)
         _mark_participants(module, program.participants)
-        return _finish(module, None, symbolic, is_own=program.is_own, parameters=program.parameters)
+        return _finish(module, None, symbolic, is_own=program.is_own, parameters=program.parameters, axes=program.axes)
 
 
 def _resumed(module: ir.Module, may_resume: bool) -> ImportedProgram:
@@ -191,10 +191,11 @@ def _finish(
     hidden: Mapping[int, str] = _NONE,
     is_own: bool = False,
     parameters: tuple[str, ...] = (),
+    axes: tuple[tuple[int, ...], ...] = (),
 ) -> ImportedProgram:
     """`hidden`: the positions of arguments that are there for their size only, and the symbols of these sizes.
 
-    `parameters`: the names of arguments, for a program without a signature.
+    `parameters`, `axes`: the names and the orders of axes of arguments, for a program without a signature.
     """
     names = global_constant_names(module)
     normalise(module)
@@ -207,6 +208,7 @@ def _finish(
         signature = plain_signature(module, [_shape(a, i, names) for i, a in enumerate(arguments)])
         named = zip(signature.arguments, parameters, strict=bool(parameters))
         specs = tuple(replace(a, path=name) if name else a for a, name in named) if parameters else signature.arguments
+        specs = tuple(replace(a, axes=own) for a, own in zip(specs, axes, strict=True)) if axes else specs
         signature = replace(signature, arguments=specs, parameters=parameters)
     facts = Facts()
     for name in sorted({name for spec in signature.arguments for d in spec.dims for name in d.symbols()}, key=_order):

@@ -66,6 +66,7 @@ class TextProgram(NamedTuple):
     that the program takes and returns stand for arrays without elements, as JAX passes them.
     participants: how many devices run it together; 1 for a program that runs alone. limits: as for JaxProgram.
     is_own: a translation of ours, which may have ops by which sizes are read from data. parameters: as for JaxProgram.
+    axes: for each argument the order of axes in which it takes a weight of the user's, () for that of the weight.
     """
 
     data: str | bytes
@@ -76,6 +77,7 @@ class TextProgram(NamedTuple):
     limits: Limits | None = None
     is_own: bool = False
     parameters: tuple[str, ...] = ()
+    axes: tuple[tuple[int, ...], ...] = ()
 
     def trees(self) -> tuple[Any, Any]:
         """There are none: arguments and results are flat."""

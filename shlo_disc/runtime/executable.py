@@ -220,7 +220,8 @@ class LoadedExecutable(NativeOwner):
     ) -> BoundExecutable:
         """The program with its first arguments fixed, such as weights in serving. `output`: as in `execute`.
 
-        weights: arguments by their names, in any order, such as the contents of an .npz file; they come after `args`.
+        weights: arguments by their names, in any order, such as the contents of an .npz file or the `state_dict` of a
+        PyTorch module; they come after `args`. Their axes are in the user's order, also where the program has another.
         Right-hand sides of matrix products are packed once for all shapes; all other arrays are copied. You may change
         or drop the arrays afterwards. With `donate`, each jax.Array or Buffer is deleted once it has been packed or
         copied, so weights are never in memory twice. With `copy=False`, the arrays are kept alive and read in place,

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from shlo_disc.errors import ArgumentTypeError, ArtifactError
 
 from .tree import TreeSpec, differing, explainer
@@ -14,9 +16,14 @@ from .tree import TreeSpec, differing, explainer
 
 @dataclass(frozen=True)
 class ParameterNames:
-    """The names of a program's positional arguments, "" for one that is not passed by name. False without any."""
+    """The names of a program's positional arguments, "" for one that is not passed by name. False without any.
+
+    axes: for each of them the order of axes in which the program takes what is passed by name, () for its own; () where
+    that holds of all.
+    """
 
     names: tuple[str, ...]
+    axes: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def of(cls, header: Mapping[str, Any], in_tree: TreeSpec) -> ParameterNames:
@@ -24,14 +31,17 @@ class ParameterNames:
         found = (header.get("pytree") or {}).get("names", [])
         if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
             raise ArtifactError("header: 'names' of 'pytree' is not a list of names")
-        return cls(tuple(found) if len(found) <= len(in_tree.children[0].children) else ())
+        count, rows = len(in_tree.children[0].children), header["arguments"]
+        names = tuple(found) if len(found) <= count else ()
+        axes = [tuple(row.get("axes", ())) for row in rows] if len(rows) == count else [()] * count
+        return cls(names, tuple(axes[: len(names)]))
 
     def __bool__(self) -> bool:
         return bool(self.names)
 
     def after(self, count: int) -> ParameterNames:
         """The names when the first `count` arguments are bound."""
-        return ParameterNames(self.names[count:])
+        return ParameterNames(self.names[count:], self.axes[count:])
 
     def by_position(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """A call whose named arguments stand in their places as far as those before them are given."""
@@ -39,8 +49,15 @@ class ParameterNames:
         for name in self.names[len(placed) :]:
             if not name or name not in rest:
                 break
-            placed.append(rest.pop(name))
+            placed.append(self._as_taken(rest.pop(name), len(placed)))
         return tuple(placed), rest
+
+    def _as_taken(self, value: Any, place: int) -> Any:
+        """What is passed by name, in the order of axes of the argument."""
+        axes = self.axes[place] if self.axes else ()
+        if not axes or len(getattr(value, "shape", ())) != len(axes):
+            return value
+        return value.permute(axes) if hasattr(value, "permute") else np.transpose(value, axes)
 
     def explained(
         self, name: str, expected: TreeSpec, args: Sequence[Any], kwargs: Mapping[str, Any], bound: int = 0
@@ -82,7 +99,7 @@ class ParameterNames:
         count = 1 + max((place for place, name in enumerate(rest) if name in weights), default=-1)
         if missing := [name for name in rest[:count] if name not in weights]:
             raise ArgumentTypeError(f"weights= lacks {listed(missing)}")
-        return [*args, *(weights[name] for name in rest[:count])]
+        return [*args, *(self._as_taken(weights[name], len(args) + i) for i, name in enumerate(rest[:count]))]
 
 
 def explained(

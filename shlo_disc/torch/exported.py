@@ -56,7 +56,9 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     )  # fmt: skip
     structure = Structure(plain)
     names = _names_of_arguments(plain, structure, len(translated.captured), translated.draws)
-    read = TextProgram(translated.text, is_own=True, parameters=names)
+    axes = tuple(order or () for order in translated.orders)
+    axes += ((),) * (len(names) - len(axes))
+    read = TextProgram(translated.text, is_own=True, parameters=names, axes=axes)
     record_read(read, "torch.export")
     executable = compile_read(read, options, target, start=start)
     return ExportedExecutable(plain, executable, translated, structure)
@@ -261,14 +263,18 @@ class ExportedExecutable:
 
     # ---- state ------------------------------------------------------------------------------------------------------
 
-    def weights(self) -> dict[str, np.ndarray]:
+    def weights(self, *, as_taken: bool = False) -> dict[str, np.ndarray]:
         """The parameters and buffers that the program reads, by name, as arrays that share the tensors' memory.
 
-        They are the first arguments of `executable`, in the order of axes that it takes: for
-        `load(path).bind(weights=...)`. Buffers that the program changes are not among them: each call takes these.
+        They are for `load(path).bind(weights=...)`. Buffers that the program changes are not among them: each call
+        takes these. as_taken: in the order of axes in which `executable` takes them as its first arguments, for C.
         """
-        arrays = self._weights.arguments([tensor.detach() for tensor in self._fixed])
         names = self.executable.artifact.header["pytree"]["names"]
+        tensors = [tensor.detach() for tensor in self._fixed]
+        if as_taken:
+            arrays = self._weights.arguments(tensors)
+        else:
+            arrays = [as_argument(tensor, "a parameter") for tensor in tensors]
         return {names[place]: as_array(array) for place, array in enumerate(arrays)}
 
     def save(self, path: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None = None) -> None:

@@ -339,6 +339,45 @@ def test_weights_of_other_dtypes_in_a_file(dtype: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(serve(np.ones((2, 4), one)).astype(np.float64), wanted, rtol=1e-2)
 
 
+CONVOLUTIONS = {
+    "1d": (lambda: torch.nn.Conv1d(3, 3, 3), (3, 9)),
+    "2d": (lambda: torch.nn.Conv2d(3, 3, 3), (3, 9, 8)),
+    "2d of other sizes": (lambda: torch.nn.Conv2d(4, 8, (3, 5), groups=2), (4, 9, 8)),
+    "transposed": (lambda: torch.nn.ConvTranspose1d(4, 4, 4), (4, 9)),
+    "normalised": (lambda: torch.nn.Sequential(torch.nn.Conv2d(3, 3, 3), torch.nn.BatchNorm2d(3)), (3, 9, 8)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_weights_whose_axes_the_program_takes_in_another_order(name: str, dtype: Any, tmp_path: Path) -> None:
+    """By name, weights have PyTorch's order, whether they come from the file, from `weights()` or a checkpoint."""
+    make, sizes = CONVOLUTIONS[name]
+    module = make().eval().to(dtype)
+    run = shlo_disc.compile(program(module, ones(2, *sizes).to(dtype), input={0: Dim("batch")}))
+    run.save(tmp_path / "program.disc", weights=tmp_path / "weights.npz")
+    loaded = shlo_disc.load(tmp_path / "program.disc", trust=True)
+    x = torch.randn(5, *sizes).to(dtype)
+    with torch.no_grad():
+        wanted = module(x).float().numpy()
+    file, taken = np.load(tmp_path / "weights.npz"), run.weights(as_taken=True)
+    found = [
+        loaded.bind(weights=file)(x),
+        loaded.bind(weights=run.weights())(x),
+        loaded.bind(weights=module.state_dict())(x),
+        loaded.bind(*taken.values())(x),
+        loaded(*taken.values(), x),
+        loaded(**run.weights(), **{loaded.parameter_names.names[-1]: x}),
+    ]
+    for result in found:
+        np.testing.assert_allclose(np.asarray(result).astype(np.float32), wanted, rtol=2e-2, atol=2e-2)
+    if dtype == torch.float32:
+        np.testing.assert_allclose(found[0], wanted, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(
+            file["weight" if "weight" in file else "0.weight"], next(module.parameters()).detach()
+        )
+
+
 def test_words_of_a_file(tmp_path: Path) -> None:
     loaded, weights = saved(tmp_path, Scaled(), ones(2, 4))
     serve = loaded.bind(weights=weights)

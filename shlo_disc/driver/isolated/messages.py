@@ -73,7 +73,7 @@ def _read_signature(said: dict[str, Any]) -> Signature:
 
 def _read_spec(said: dict[str, Any]) -> TensorSpec:
     dims = tuple(Expr.parse(text) for text in said["dims"])
-    return TensorSpec(**{**said, "dims": dims, "layout": tuple(said["layout"])})
+    return TensorSpec(**{**said, "dims": dims, "layout": tuple(said["layout"]), "axes": tuple(said["axes"])})
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------

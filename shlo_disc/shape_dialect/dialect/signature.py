@@ -28,6 +28,7 @@ class TensorSpec:
     memory: the memory kind that JAX requests, or "" for none.
     layout: for each axis, the axis that it is in JAX, if the order is not row-major; else ().
     key: the implementation, if this is the data of PRNG keys (the last dimension is a key); "" for numbers.
+    axes: for each axis, the axis that it is in the user's weight, if the program takes another order; else ().
     """
 
     path: str
@@ -37,6 +38,7 @@ class TensorSpec:
     memory: str = ""
     layout: tuple[int, ...] = ()
     key: str = ""
+    axes: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         if self.key:
