@@ -98,4 +98,11 @@ std::vector<std::string> missing_features(const std::vector<std::string> &featur
   return {missing.begin(), missing.end()};
 }
 
+std::string joined(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 } // namespace disc

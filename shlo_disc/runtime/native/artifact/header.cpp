@@ -265,13 +265,6 @@ KernelSpec kernel_spec(const Json &row) {
   return spec;
 }
 
-std::string joined(const std::vector<std::string> &names) {
-  std::string text;
-  for (const std::string &name : names)
-    text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 /// The name of the device that the code is for; empty for processors.
 std::string check_target(const Json &header) {
   auto format = field_or<int64_t>(header, "format", 0);

@@ -5,6 +5,7 @@
 #include "cpu_features.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace disc {
 
@@ -23,20 +24,26 @@ std::string cpu_of(const Json &header) {
   return name == nullptr ? "" : *name;
 }
 
-/// Whether this processor has what the code of a level uses. A header that does not say so is not chosen.
-bool runs_here(const Json &header) {
+/// The features of a level's code that this processor lacks; none where the header does not state features.
+std::optional<std::vector<std::string>> missing_here(const Json &header) {
   const Json *features = target_member(header, "features");
   const auto *list = features == nullptr ? nullptr : features->get<Json::List>();
   if (list == nullptr)
-    return false;
+    return std::nullopt;
   std::vector<std::string> names;
   for (const Json &feature : *list) {
     const auto *name = feature.get<std::string>();
     if (name == nullptr)
-      return false;
+      return std::nullopt;
     names.push_back(*name);
   }
-  return missing_features(names).empty();
+  return missing_features(names);
+}
+
+/// Whether this processor has what the code of a level uses. A header that does not say so is not chosen.
+bool runs_here(const Json &header) {
+  auto missing = missing_here(header);
+  return missing && missing->empty();
 }
 
 /// A level's constants: its own, or those of all.
@@ -71,20 +78,31 @@ size_t choose_level(const std::vector<Json> &headers, std::string_view cpu) {
     return level;
   }
   std::string names, here; // of all levels, and of the best that runs here
+  size_t chosen = headers.size();
   for (size_t level = 0; level < headers.size(); ++level) {
     std::string name = cpu_of(headers[level]);
-    if (name == cpu)
-      return level;
+    if (name == cpu && chosen == headers.size())
+      chosen = level;
     name = name.empty() ? "the processor that compiled it" : "'" + name + "'";
     names += (level != 0 ? ", " : "") + name;
     if (runs_here(headers[level]))
       here = name;
   }
   std::string problem = "made for " + names + ", and not for '" + std::string(cpu) + "'";
-  if (here.empty()) // so no other choice of a level helps
+  bool is_known = chosen != headers.size();
+  if (is_known) {
+    auto missing = missing_here(headers[chosen]);
+    if (here.empty() || !missing || missing->empty()) // read_header refuses what does not run
+      return chosen;
+    problem = "made for a processor with " + joined(*missing) + ", which this one lacks";
+  } else if (here.empty()) { // so no other choice of a level helps
     bad_artifact(problem + ", and this processor runs no code that it has: " + kCompileForAll);
-  std::string other = ", which runs the code for " + here + ", or compile it for another level with Options(cpu=...)";
-  std::string python = "load it without cpu" + other, c = "leave cpu of disc_load_options NULL" + other + " or --cpu";
+  }
+  std::string python = "load it without cpu", c = "leave cpu of disc_load_options NULL";
+  std::string other = ", which runs the code for " + here;
+  if (!is_known)
+    other += ", or compile the program for another level with Options(cpu=...)";
+  python += other, c += other + (is_known ? "" : " or --cpu");
   bad_artifact(problem + ": ", {python.c_str(), c.c_str()});
 }
 
