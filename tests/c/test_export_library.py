@@ -197,7 +197,9 @@ def test_plans_of_other_libraries(tmp_path: Path) -> None:
     plan, out = ctypes.c_void_p(), np.zeros(2, np.float32)
     assert two.two_plan(ctypes.c_int64(2), ctypes.byref(plan)) is None
     error = one.one_run(plan, ctypes.c_void_p(out.ctypes.data), ctypes.c_void_p(out.ctypes.data))
-    assert one.disc_error_text(error) == b"the plan is one of 'twice', and one_run runs 'negative'"
+    assert one.disc_error_text(error) == (
+        b"one_run: the plan is of another program, 'twice', and not of 'negative': make it by one_plan"
+    )
     for function in (one.one_run, one.one_plan, one.one_program):
         function.restype = ctypes.c_void_p
     for error, parameter in (
@@ -206,6 +208,23 @@ def test_plans_of_other_libraries(tmp_path: Path) -> None:
         (one.one_program(None), b"one_program: program"),
     ):
         assert one.disc_error_text(error) == parameter + b" is NULL"
+
+
+def test_plans_of_another_load(executable: Any, folder: Path, tmp_path: Path) -> None:
+    """The error names the load, as the program is the same one, and the function that makes plans."""
+    library = ctypes.CDLL(str(folder / "libscorer.so"))
+    library.scorer_run.restype = library.disc_load.restype = library.disc_plan_symbols.restype = ctypes.c_void_p
+    library.disc_error_text.restype, library.disc_error_text.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+    executable.save(tmp_path / "score.disc")
+    program, plan, options = ctypes.c_void_p(), ctypes.c_void_p(), (ctypes.c_int64 * 7)(56, 1)
+    assert library.disc_load(str(tmp_path / "score.disc").encode(), options, ctypes.byref(program)) is None
+    assert (
+        library.disc_plan_symbols(program, (ctypes.c_int64 * 2)(2, 3), ctypes.c_size_t(2), ctypes.byref(plan)) is None
+    )
+    error = library.scorer_run(plan, None, None, None, None)
+    assert library.disc_error_text(error) == (
+        b"scorer_run: the plan is of another load of 'score': make it by scorer_plan"
+    )
 
 
 def test_a_folder_that_is_not_there(executable: Any, tmp_path: Path) -> None:

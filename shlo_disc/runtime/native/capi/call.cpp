@@ -270,9 +270,13 @@ disc_error_t *disc_check_plan(const disc_plan_t *plan, const disc_program_t *pro
   return guarded([&] {
     const std::string name = function;
     const disc_program &of = given(plan, (name + ": plan").c_str()).program, &wanted = *program;
-    if (of.loaded != wanted.loaded)
-      bad_value("the plan is one of '" + of.loaded->program().name + "', and " + name + " runs '" +
-                wanted.loaded->program().name + "'");
+    if (of.loaded == wanted.loaded)
+      return;
+    const disc::Program &other = of.loaded->program(), &own = wanted.loaded->program();
+    const std::string remedy = "make it by " + name.substr(0, name.rfind('_')) + "_plan";
+    if (other.digest == own.digest)
+      bad_value(name + ": the plan is of another load of '" + own.name + "': " + remedy);
+    bad_value(name + ": the plan is of another program, '" + other.name + "', and not of '" + own.name + "': " + remedy);
   });
 }
 
