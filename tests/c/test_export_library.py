@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +227,42 @@ def test_plans_of_another_load(executable: Any, folder: Path, tmp_path: Path) ->
     assert library.disc_error_text(error) == (
         b"scorer_run: the plan is of another load of 'score': make it by scorer_plan"
     )
+
+
+IN_A_PROCESS = """
+import _ctypes, ctypes, os, shutil, sys
+import numpy as np
+
+def run(path):
+    library, plan = ctypes.CDLL(path), ctypes.c_void_p()
+    library.m_plan.restype = library.m_run.restype = ctypes.c_void_p
+    assert library.m_plan(ctypes.c_int64(1 << 20), ctypes.byref(plan)) is None
+    x, y = np.ones(1 << 20, np.float32), np.zeros(1 << 20, np.float32)
+    assert library.m_run(plan, ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data)) is None
+    _ctypes.dlclose(library._handle)
+    return y[0]
+
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[1])])
+before = len(os.listdir("/proc/self/task"))
+first = run("./libm.so")
+threads = 1 + len(os.listdir("/proc/self/task")) - before
+os.replace("new/libm.so", "libm.so")
+print(first, run("./libm.so"), threads)
+"""
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_a_file_that_is_replaced_and_the_number_of_threads(processors: int, tmp_path: Path) -> None:
+    """The library stays, as docs/guides/deployment.md says, and has a thread for each processor of the process."""
+    if len(os.sched_getaffinity(0)) < processors:
+        pytest.skip("the process has one processor")
+    (tmp_path / "new").mkdir()
+    for folder, function in ((tmp_path, jnp.negative), (tmp_path / "new", jnp.tanh)):
+        shlo_disc.compile(function, args=(("n", "float32"),)).export_library(folder / "libm.so")
+    command = [sys.executable, "-c", IN_A_PROCESS, str(processors)]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+    assert told.split() == ["-1.0", "-1.0", str(processors)]
 
 
 def test_a_folder_that_is_not_there(executable: Any, tmp_path: Path) -> None:
