@@ -107,11 +107,16 @@ CASES: dict[str, tuple[Call, str, str]] = {
     ),
     "memory": (lambda a: Program(a.serialize(), memory_limit=1)(ones(2, 4), ones(2, 4)), "DISC-M101", r"allocate"),
     "no file": (lambda a: Program(Path("/nowhere")), "", r"No such file"),
-    "another number of sizes": (lambda a: Program(a.serialize()).plan(3), "DISC-V100", r"have 4 sizes in all, and 1"),
+    "another number of sizes": (
+        lambda a: Program(a.serialize()).plan(3),
+        "DISC-V100",
+        r"^disc_plan: the arguments have 4 sizes in all "
+        r"\(args\[0\] of \(b, 4\), args\[1\] of \(b, 4\)\), and 1 was given$",
+    ),
     "another number of values": (
         lambda a: Program(a.serialize()).plan_symbols(3, 4),
         "DISC-V100",
-        r"has 1 symbol, and 2 values were given$",
+        r"^disc_plan_symbols: .* has 1 symbol \(b\), and 2 values were given$",
     ),
     "more than bind left": (
         lambda a: Program(a.serialize()).bind(ones(2, 4))(ones(2, 4), ones(2, 4)),
@@ -121,7 +126,8 @@ CASES: dict[str, tuple[Call, str, str]] = {
     "sizes of bound arguments": (
         lambda a: Program(a.serialize()).bind(ones(2, 4)).plan(2, 4, 2, 4),
         "DISC-V100",
-        r"^the arguments besides the 1 that disc_bind has fixed have 2 sizes in all, and 4 were given$",
+        r"^disc_plan: the arguments besides the 1 that disc_bind has fixed have 2 sizes in all "
+        r"\(args\[1\] of \(b, 4\)\), and 4 were given$",
     ),
     "a value": (lambda a: Program(a.serialize()).plan_symbols(9), "DISC-S103", r"satisfy b <= 8\. .*; here b = 9$"),
     "an option": (lambda a: Program(a.serialize(), threads=-1), "DISC-V100", r"must not be negative"),

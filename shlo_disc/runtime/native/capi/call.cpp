@@ -23,6 +23,27 @@ std::string besides_bound(const disc_program &program) {
   return bound == 0 ? "" : " besides the " + std::to_string(bound) + " that disc_bind has fixed";
 }
 
+/// The sizes that disc_plan takes: "args[0] of (b, s), args[1] of (b,)". Of many arguments the first ones.
+std::string sizes_taken(const disc_program &program) {
+  constexpr size_t most = 8;
+  const std::vector<ArraySpec> &arguments = program.loaded->program().arguments;
+  std::string text;
+  size_t first = program.bound->addresses.size(), end = std::min(arguments.size(), first + most);
+  for (size_t i = first; i < end; ++i)
+    text += (i == first ? "" : ", ") + arguments[i].path + " of " + arguments[i].shape_text();
+  if (end < arguments.size())
+    text += " and " + counted(arguments.size() - end, "more argument");
+  return text;
+}
+
+/// The names of all symbols: "b, s".
+std::string symbols_of(const Program &program) {
+  std::string text;
+  for (const SymbolSpec &symbol : program.symbols)
+    text += (text.empty() ? "" : ", ") + symbol.name;
+  return text;
+}
+
 [[noreturn]] void fail_arguments(const disc_program &program, size_t given) {
   throw Error(ErrorKind::type, "'" + program.loaded->program().name + "' has " +
                                    counted(disc_argument_count(&program), "argument") + besides_bound(program) +
@@ -88,8 +109,8 @@ std::unique_ptr<disc_plan_t> plan(const disc_program &program, std::span<const i
   const Program &spec = program.loaded->program();
   size_t count = spec.argument_dims - program.bound->dims.size();
   if (dims.size() != count)
-    bad_value("the arguments" + besides_bound(program) + " have " + counted(count, "size") + " in all, and " +
-              were_given(dims.size()));
+    bad_value("disc_plan: the arguments" + besides_bound(program) + " have " + counted(count, "size") + " in all" +
+              (count == 0 ? "" : " (" + sizes_taken(program) + ")") + ", and " + were_given(dims.size()));
   check_planned(spec);
   std::vector<int64_t> all = all_dims(*program.bound, dims);
   const int64_t *size = all.data();
@@ -115,10 +136,11 @@ std::unique_ptr<disc_plan_t> plan(const disc_program &program, std::span<const i
 std::unique_ptr<disc_plan_t> plan_symbols(const disc_program &program, std::span<const int64_t> values) {
   const Program &spec = program.loaded->program();
   if (!program.bound->addresses.empty())
-    bad_value("arguments of '" + spec.name + "' are bound: give disc_plan the sizes of the others");
+    bad_value("disc_plan_symbols: arguments of '" + spec.name + "' are bound: give disc_plan the sizes of the others");
   if (values.size() != spec.symbols.size())
-    bad_value("'" + spec.name + "' has " + counted(spec.symbols.size(), "symbol") + ", and " +
-              counted(values.size(), "value") + (values.size() == 1 ? " was given" : " were given"));
+    bad_value("disc_plan_symbols: '" + spec.name + "' has " + counted(spec.symbols.size(), "symbol") +
+              (spec.symbols.empty() ? "" : " (" + symbols_of(spec) + ")") + ", and " + counted(values.size(), "value") +
+              (values.size() == 1 ? " was given" : " were given"));
   check_planned(spec);
   auto found = program.loaded->executable->first_plan(values);
   return plan(program, {found->words.data() + 1, spec.argument_dims});
