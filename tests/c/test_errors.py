@@ -72,6 +72,12 @@ def test_pages_show_what_c_prints(code: str, sizes: tuple[int, ...]) -> None:
     assert caught.value.code == code
 
 
+def flipped(data: bytes) -> bytes:
+    """The bytes with another one in the code, which is in the middle."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
 def ones(*shape: int) -> np.ndarray:
     return np.ones(shape, np.float32)
 
@@ -79,6 +85,11 @@ def ones(*shape: int) -> np.ndarray:
 Call = Callable[[Artifact], object]
 CASES: dict[str, tuple[Call, str, str]] = {
     "trust": (lambda a: Program(a.serialize(), trust=0), "DISC-A101", r"set trust of disc_load_options"),
+    "a section": (
+        lambda a: Program(flipped(a.serialize())),
+        "DISC-A100",
+        r"its checksum does not match: copy the file again, or compile the program again$",
+    ),
     "damage": (lambda a: Program(a.serialize()[:-1]), "DISC-A100", r"truncated|damaged"),
     "a version": (lambda a: Program(changed(a, format=9)), "DISC-A102", r"reads formats"),
     "a processor": (lambda a: Program(changed(a, target={"triple": "aarch64-x"})), "DISC-A103", r"made for"),
@@ -179,7 +190,10 @@ OTHER_FILES = {
         lambda: b"PK\x03\x04" + bytes(40),
         r"but a zip archive: if torch\.export\.save wrote it, .* in Python, and save",
     ),
-    "a library": (lambda: Path(shlo_disc.get_library()).read_bytes()[:4096], r"but a library or another binary in ELF"),
+    "a library": (
+        lambda: Path(shlo_disc.get_library()).read_bytes()[:4096],
+        r"but a library or another binary in ELF: if Executable.export_library wrote it, link with it",
+    ),
     "a pointer": (lambda: b"version https://git-lfs.github.com/spec/v1\n", r"Git LFS pointer, .*git lfs pull"),
     "numbers": (lambda: bytes(range(64)), r"`python -m shlo_disc compile PROGRAM -o FILE`, and load FILE"),
 }

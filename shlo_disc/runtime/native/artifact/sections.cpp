@@ -16,6 +16,8 @@ constexpr std::string_view kMagic = "SHLODISC", kHeader = "header";
 constexpr uint32_t kVersion = 1, kMostSections = 64;
 constexpr uint64_t kAlignment = 64, kPrefixBytes = 24, kRowBytes = 56, kDigestBytes = 32, kNameBytes = 8;
 
+const std::string kCopyAgain = ": copy the file again, or compile the program again";
+
 template <typename T> T number_at(std::string_view bytes, uint64_t offset) {
   T value;
   std::memcpy(&value, bytes.data() + offset, sizeof(value)); // both are little-endian
@@ -42,24 +44,23 @@ std::string_view read_section(std::string_view bytes, std::string_view row, cons
   std::string called = "section '" + name + "'";
   uint64_t expected = (end + kAlignment - 1) / kAlignment * kAlignment;
   if (offset != expected || offset > bytes.size() || length > bytes.size() - offset)
-    bad_artifact("the artifact's " + called + " lies outside the file");
+    bad_artifact("the artifact's " + called + " lies outside the file" + kCopyAgain);
   if (bytes.substr(end, offset - end).find_first_not_of('\0') != std::string_view::npos)
-    bad_artifact("the artifact's padding before " + called + " is damaged");
+    bad_artifact("the artifact's padding before " + called + " is damaged" + kCopyAgain);
   std::string_view contents = bytes.substr(offset, length);
   if (!has_digest(contents, row.substr(24)))
-    bad_artifact("the artifact's " + called + " is damaged: its checksum does not match");
+    bad_artifact("the artifact's " + called + " is damaged: its checksum does not match" + kCopyAgain);
   end = offset + length;
   return contents;
 }
-
-const std::string kCopyAgain = ": copy the file again, or compile the program again";
 
 /// Files of other kinds, by what they begin with.
 constexpr std::pair<std::string_view, const char *> kOtherFiles[] = {
     {"PK\x03\x04", "a zip archive: if torch.export.save wrote it, call shlo_disc.compile(torch.export.load(file)) in "
                    "Python, and save what that returns"},
-    {"\x7f" "ELF", "a library or another binary in ELF"},
-    {"\x1f\x8b", "a gzip archive"},
+    {"\x7f" "ELF", "a library or another binary in ELF: if Executable.export_library wrote it, link with it or open it by "
+                 "dlopen, and call the functions of its header"},
+    {"\x1f\x8b", "a gzip archive: unpack it"},
     {"version https://git-lfs", "a Git LFS pointer, in place of a file that `git lfs pull` fetches"},
 };
 
@@ -109,9 +110,9 @@ uint32_t check_table(std::string_view bytes) {
     bad_artifact(std::string("the artifact ") + (bytes.size() < length ? "is truncated" : "has bytes added") + ", it has " +
                  std::to_string(bytes.size()) + " bytes instead of " + std::to_string(length) + kCopyAgain);
   if (count == 0 || count > kMostSections || length < table_end + kDigestBytes)
-    bad_artifact("the artifact's section table is damaged");
+    bad_artifact("the artifact's section table is damaged" + kCopyAgain);
   if (!has_digest(bytes.substr(0, table_end), bytes.substr(table_end)))
-    bad_artifact("the artifact's section table is damaged");
+    bad_artifact("the artifact's section table is damaged" + kCopyAgain);
   return count;
 }
 
@@ -126,11 +127,11 @@ Sections read_sections(std::string_view bytes) {
     std::string name = name_of(row);
     bool is_there = std::ranges::any_of(sections, [&](const auto &section) { return section.first == name; });
     if (is_there || (name == kHeader) != (i == 0))
-      bad_artifact("the artifact's section '" + name + "' is out of place");
+      bad_artifact("the artifact's section '" + name + "' is out of place" + kCopyAgain);
     sections.emplace_back(name, read_section(bytes, row, name, end));
   }
   if (end != bytes.size())
-    bad_artifact("the artifact has bytes after its last section");
+    bad_artifact("the artifact has bytes after its last section" + kCopyAgain);
   return sections;
 }
 
