@@ -146,9 +146,11 @@ def test_strided_tensors(a: int, b: int, tmp_path: Path) -> None:
 def test_results_have_no_gaps(tmp_path: Path) -> None:
     program = Program(saved(tmp_path, shlo_disc.compile(combine, args=(("a, b, 3", "float32"), ("b", "int32")))))
     plan, memory = program.plan(2, 4, 3, 4), np.zeros((2, 6), np.float32)
-    with pytest.raises(CError, match="without gaps") as caught:
+    with pytest.raises(
+        CError, match="result is to be .* gaps, .*: set strides to NULL, and copy the result afterwards$"
+    ) as caught:
         plan.run([np.ones((2, 4, 3), np.float32), np.ones(4, np.int32)], [memory[:, ::2]])
-    assert caught.value.kind == "ValueError" and not memory.any()
+    assert caught.value.kind == "ValueError" and caught.value.argument == "result" and not memory.any()
 
 
 def test_results_that_overlap_each_other(tmp_path: Path) -> None:
@@ -193,7 +195,18 @@ def test_tensors_that_are_nowhere(field: str, value: Any, code: str, text: str, 
     if field != "strides":
         with pytest.raises(CError, match=text.replace(r"args\[0\]", "result")) as caught:
             checked("disc_run", plan.pointer, tensors_of([arrays[1]]), one, wrong, one)
-        assert caught.value.code == code
+        assert (caught.value.code, caught.value.argument) == (code, "result")
+
+
+def test_results_on_another_device(tmp_path: Path) -> None:
+    """The remedy is memory of the host, for there is nothing to copy yet."""
+    program = Program(saved(tmp_path, shlo_disc.compile(jnp.negative, args=(("n", "float32"),))))
+    plan, one = program.plan(4), ctypes.c_size_t(1)
+    given, taken = (tensors_of([np.zeros(4, np.float32)]) for _ in range(2))
+    taken[0].device = (ctypes.c_int32 * 2)(2, 0)
+    with pytest.raises(CError, match="result is on a device of .*: give memory of the host for it") as caught:
+        checked("disc_run", plan.pointer, given, one, taken, one)
+    assert caught.value.argument == "result"
 
 
 # ---- limits and options ------------------------------------------------------------------------------------------
@@ -225,9 +238,9 @@ def test_weights_have_to_fit_the_memory_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"threads": -1}, "threads is -1, and must not be negative"),
-        ({"threads": 10**6}, "threads is 1000000; at most"),
-        ({"memory_limit": -1}, "memory_limit is -1, and must not be negative"),
+        ({"threads": -1}, "threads of disc_load_options is -1, and must not be negative"),
+        ({"threads": 10**6}, "threads of disc_load_options is 1000000; at most"),
+        ({"memory_limit": -1}, "memory_limit of disc_load_options is -1, and must not be negative"),
         ({"struct_size": 0}, "struct_size of disc_load_options is not set"),
         *(
             ({"struct_size": size}, f"struct_size of disc_load_options is {size}, which is the size of no version")

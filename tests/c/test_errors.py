@@ -96,7 +96,7 @@ CASES: dict[str, tuple[Call, str, str]] = {
     "a GPU": (
         lambda a: Program(changed(a, target={**a.header["target"], "name": "cuda:sm_90"})),
         "DISC-A103",
-        r"^made for cuda:sm_90, and programs of the C API run on the CPU: .* --target cpu`",
+        r"^made for cuda:sm_90, and programs of the C API run on the CPU: .* --target cpu -o FILE`",
     ),
     "a rank": (lambda a: Program(a.serialize())(ones(2), ones(2, 4)), "DISC-S101", r"^Rank mismatch for args\[0\]"),
     "a size": (lambda a: Program(a.serialize())(ones(2, 4), ones(2, 3)), "DISC-S102", r"^Shape mismatch"),

@@ -78,7 +78,8 @@ uint32_t disc_version(void);
  * "CustomCallError", "ValueError", "OSError", "RuntimeError". */
 const char *disc_error_kind(const disc_error_t *error);
 
-/* The path of the argument that is wrong, such as "args[0]"; NULL where it is not one argument. */
+/* The path of the argument that is wrong, such as "args[0]", or of the result given to disc_run, such as "result[1]"; NULL where
+ * it is not one of them. */
 const char *disc_error_argument(const disc_error_t *error);
 
 /* The stable code, such as "DISC-S103", whose page `python -m shlo_disc why DISC-S103` prints and docs/errors has; "" for

@@ -113,7 +113,8 @@ Level read_level(const Sections &sections, const std::vector<Json> &headers, std
   if (!read.header.device.empty())
     bad_artifact("made for " + read.header.device,
                  {"; this client's device is the CPU",
-                  ", and programs of the C API run on the CPU: compile it by `python -m shlo_disc compile --target cpu`"});
+                  ", and programs of the C API run on the CPU: compile the program by `python -m shlo_disc compile "
+                  "PROGRAM --target cpu -o FILE`"});
   return read;
 }
 

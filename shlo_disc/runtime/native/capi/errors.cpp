@@ -45,7 +45,9 @@ disc_error *describe_current() {
     made->argument = error.argument;
     return made.release();
   } catch (const Failure &failure) {
-    return make_error(failure.kind, failure.what());
+    std::unique_ptr<disc_error> made(make_error(failure.kind, failure.what()));
+    made->argument = failure.argument;
+    return made.release();
   } catch (const std::bad_alloc &) {
     return make_error("AllocationError", "out of memory");
   } catch (const std::exception &error) {

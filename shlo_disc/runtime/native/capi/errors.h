@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -17,6 +18,7 @@ namespace disc::capi {
 struct Failure : std::runtime_error {
   Failure(const char *kind, const std::string &text) : std::runtime_error(text), kind(kind) {}
   const char *kind;
+  std::optional<std::string> argument; // the path of the argument or result at fault
 };
 
 [[noreturn]] inline void bad_value(const std::string &text) { throw Failure("ValueError", text); }

@@ -98,9 +98,9 @@ disc_load_options known_options(const disc_load_options *given) {
                                                      {"memo_bytes", options.memo_bytes}};
   for (auto [name, value] : counts)
     if (value < 0)
-      bad_value(std::string(name) + " is " + std::to_string(value) + ", and must not be negative");
+      bad_value(std::string(name) + " of disc_load_options is " + std::to_string(value) + ", and must not be negative");
   if (options.threads > kMostThreads)
-    bad_value("threads is " + std::to_string(options.threads) + "; at most " + std::to_string(kMostThreads));
+    bad_value("threads of disc_load_options is " + std::to_string(options.threads) + "; at most " + std::to_string(kMostThreads));
   return options;
 }
 

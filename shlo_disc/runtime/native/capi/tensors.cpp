@@ -23,11 +23,12 @@ const DTypeInfo *dtype_of(const ::DLDataType &type) {
   return nullptr;
 }
 
-void check_type(const ArraySpec &spec, const ::DLTensor &tensor) {
+/// remedy: for a tensor on another device.
+void check_type(const ArraySpec &spec, const ::DLTensor &tensor, const char *remedy) {
   if (tensor.device.device_type != disc::kDLCPU)
     throw Error(ErrorKind::type, spec.path + " is on a device of DLPack's kind " +
                                      std::to_string(tensor.device.device_type) +
-                                     ", and the program runs on the CPU: copy it to the host");
+                                     ", and the program runs on the CPU: " + remedy);
   if (tensor.device.device_id != 0)
     throw Error(ErrorKind::type, spec.path + " has the device_id " + std::to_string(tensor.device.device_id) +
                                      ": the host's memory is kDLCPU with the device_id 0");
@@ -91,6 +92,25 @@ std::pair<int64_t, int64_t> reach(const ArraySpec &spec, const int64_t *shape, c
 
 alignas(64) char no_elements[64]; // where empty arrays without data are
 
+/// What result_memory gives.
+char *checked_memory(const ArraySpec &spec, const int64_t *shape, const ::DLTensor &tensor) {
+  check_type(spec, tensor, "give memory of the host for it, and copy the result to the device afterwards");
+  size_t rank = spec.shape.size();
+  if (static_cast<size_t>(tensor.ndim) != rank)
+    fail_rank(spec, tensor.shape, static_cast<size_t>(tensor.ndim));
+  for (size_t i = 0; i < rank; ++i)
+    if (tensor.shape[i] != shape[i])
+      throw Error(ErrorKind::shape, "Shape mismatch for " + spec.path + ".shape[" + std::to_string(i) + "]: the plan has " +
+                                        std::to_string(shape[i]) + " and the tensor " + std::to_string(tensor.shape[i]));
+  int64_t bytes = checked_bytes(spec, shape, rank);
+  if (tensor.strides != nullptr && rank > 0 && bytes > 0)
+    if (!is_contiguous(shape, byte_strides(spec, tensor, rank).data(), rank, info(spec.dtype).size))
+      bad_value(spec.path + " is to be written without gaps, in row-major order: set strides to NULL, and copy the "
+                            "result afterwards");
+  char *data = data_of(spec, tensor, bytes);
+  return data != nullptr ? data : no_elements;
+}
+
 } // namespace
 
 ::DLDataType data_type(DType dtype) {
@@ -112,7 +132,7 @@ Tensors::Tensors(const Executable &executable, size_t first, std::span<const ::D
 }
 
 void Tensors::add(const ArraySpec &spec, const ::DLTensor &tensor) {
-  check_type(spec, tensor);
+  check_type(spec, tensor, "copy it to the host");
   auto rank = static_cast<size_t>(tensor.ndim);
   check_shape(spec, tensor.shape, rank);
   int64_t bytes = checked_bytes(spec, tensor.shape, rank);
@@ -166,20 +186,15 @@ const ArraySpec *Tensors::overlapped(const void *address, int64_t bytes) const {
 }
 
 char *result_memory(const ArraySpec &spec, const int64_t *shape, const ::DLTensor &tensor) {
-  check_type(spec, tensor);
-  size_t rank = spec.shape.size();
-  if (static_cast<size_t>(tensor.ndim) != rank)
-    fail_rank(spec, tensor.shape, static_cast<size_t>(tensor.ndim));
-  for (size_t i = 0; i < rank; ++i)
-    if (tensor.shape[i] != shape[i])
-      throw Error(ErrorKind::shape, "Shape mismatch for " + spec.path + ".shape[" + std::to_string(i) + "]: the plan has " +
-                                        std::to_string(shape[i]) + " and the tensor " + std::to_string(tensor.shape[i]));
-  int64_t bytes = checked_bytes(spec, shape, rank);
-  if (tensor.strides != nullptr && rank > 0 && bytes > 0)
-    if (!is_contiguous(shape, byte_strides(spec, tensor, rank).data(), rank, info(spec.dtype).size))
-      bad_value(spec.path + " is to be written without gaps, in row-major order");
-  char *data = data_of(spec, tensor, bytes);
-  return data != nullptr ? data : no_elements;
+  try {
+    return checked_memory(spec, shape, tensor);
+  } catch (Error &error) {
+    error.argument = spec.path;
+    throw;
+  } catch (Failure &failure) {
+    failure.argument = spec.path;
+    throw;
+  }
 }
 
 } // namespace disc::capi
