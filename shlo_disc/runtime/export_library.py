@@ -17,6 +17,7 @@ from shlo_disc.errors import OptionError
 from shlo_disc.options import CPU
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.c_api import get_archive, get_include
+from shlo_disc.runtime.described import argument_names, type_text
 
 _TYPES = {"f32": "float", "f64": "double", "c64": "float", "c128": "double", "i1": "uint8_t"}
 _TYPES |= {f"i{bits}": f"int{max(bits, 8)}_t" for bits in (2, 4, 8, 16, 32, 64)}
@@ -148,9 +149,11 @@ def _plan_signature(name: str, symbols: Sequence[str]) -> str:
 
 def _run_signature(header: Mapping[str, Any], name: str, arrays: Sequence[str]) -> str:
     lines = [f"disc_error_t *{name}_run(const disc_plan_t *plan"]
-    for own, (_, pointer, row) in zip(arrays, _arrays(header), strict=True):
-        sizes = ", ".join(map(str, row["shape"])).replace("*/", "* /")
-        lines.append(f"    {pointer}{own} /* {row['dtype']}[{sizes}] */")
+    names = [*argument_names(header), *[""] * len(header["results"])]
+    for own, (_, pointer, row), called in zip(arrays, _arrays(header), names, strict=True):
+        text = f"{called}: {type_text(row)}" if called else type_text(row)
+        text = " ".join(text.split()).replace("*/", "* /").replace("/*", "/ *").replace("\\", "/")
+        lines.append(f"    {pointer}{own} /* {text} */")
     return ",\n".join(lines) + ")"
 
 

@@ -81,8 +81,8 @@ def test_what_is_written(folder: Path) -> None:
     text = (folder / "scorer.h").read_text()
     assert "disc_error_t *scorer_plan(int64_t b, int64_t s, disc_plan_t **plan);" in text
     for row in (
-        "const float *args_0_int /* f32[b, s] */",
-        "const int32_t *args_1 /* i32[s] */",
+        "const float *args_0_int /* inputs['int']: f32[b, s] */",
+        "const int32_t *args_1 /* scale: i32[s] */",
         "uint8_t *result_1 /* i1[b] */",
     ):
         assert row in text
@@ -183,6 +183,14 @@ def test_names_of_symbols_and_arguments(tmp_path: Path) -> None:
     x, y, out = np.arange(6, dtype=np.float32), np.ones(3, np.float32), np.zeros(3, np.float32)
     assert library.names_run(plan, *(ctypes.c_void_p(a.ctypes.data) for a in (x, y, out))) is None
     np.testing.assert_array_equal(out, [16, 16, 16])
+
+
+def test_names_that_end_a_comment(tmp_path: Path) -> None:
+    args = ({"*/ int x; /*": ("n", "float32"), "a\n\\": ("n", "float32")},)
+    shlo_disc.compile(lambda inputs: sum(inputs.values()), args=args).export_library(tmp_path / "libkeys.so")
+    (tmp_path / "main.c").write_text('#include "keys.h"\nint main(void) { return 0; }\n')
+    command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{tmp_path}", "-c", "main.c", "-o", "main.o"]
+    subprocess.run(command, check=True, cwd=tmp_path)
 
 
 def test_plans_of_other_libraries(tmp_path: Path) -> None:
