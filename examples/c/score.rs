@@ -22,6 +22,7 @@ struct LoadOptions {
     cache_limit: i64,
     memo_bytes: i64,
     borrow: i64,
+    cpu: *const c_char,
 }
 
 /// DLPack's DLTensor.
@@ -86,6 +87,7 @@ impl Program {
             cache_limit: 0,
             memo_bytes: 0,
             borrow: 0,
+            cpu: null(), // the best level that this processor has
         };
         let mut program = null_mut();
         check(unsafe { disc_load(path.as_ptr(), &options, &mut program) })?;

@@ -27,7 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LANGUAGES = frozenset({"python", "sh", "text", "c", "cpp", "json", "mlir", "mermaid", "{toctree}", "{eval-rst}"})
+LANGUAGES = frozenset(
+    {"python", "sh", "text", "c", "cpp", "cmake", "json", "mlir", "mermaid", "{toctree}", "{eval-rst}"}
+)
 ERRORS = ROOT / "docs" / "errors"  # whose examples raise what the pages say: tests/run/test_error_codes.py
 _MARK = re.compile(r"<!-- (left out|needs|file): (.+) -->")
 _ENVIRONMENT = re.compile(r"^<!-- environment: (.+) -->$", re.MULTILINE)
