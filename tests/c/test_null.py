@@ -133,7 +133,7 @@ def test_arrays_of_nothing_may_be_null(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [0, 2, 1 << 40])
 def test_other_numbers_of_sizes_than_there_are(given: Given, count: int) -> None:
     """None of them is read."""
-    with pytest.raises(CError, match=f"have 1 size in all, and {count} were given"):
+    with pytest.raises(CError, match=rf"have 1 size in all \(args\[0\] of \(n,\)\), and {count} were given"):
         checked("disc_plan", given.program, given.dims, ctypes.c_size_t(count), ctypes.byref(ctypes.c_void_p()))
 
 
