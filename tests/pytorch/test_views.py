@@ -240,3 +240,19 @@ def test_random_views(seed: int) -> None:
 def test_views_that_pytorch_has_wrong(seed: int) -> None:
     """Views of an argument with gaps that the graph changes in place: `aot_eager` differs from eager PyTorch, too."""
     assert random_views.judge(seed)[0] == random_views.PYTORCHS
+
+
+def _changed(x: Any, y: Any) -> Any:
+    x.add_(1)
+    return (y * 2,)
+
+
+_OVERLAPPING = {
+    "columns": lambda a: (a[:, 0], a[:, 2]), "rows": lambda a: (a[:4], a[2:]), "equal": lambda a: (a[:, 1], a[:, 1]),
+    "column and row": lambda a: (a[:, 1], a[2]), "transposed": lambda a: (a[1:], a.t()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "dynamic"), [(name, True) for name in _OVERLAPPING] + [("columns", None)])
+def test_a_change_of_one_of_two_views_of_a_tensor(name: str, dynamic: bool | None) -> None:
+    compare(_changed, lambda n, m: _OVERLAPPING[name](*_matrix(n, m)), dynamic)

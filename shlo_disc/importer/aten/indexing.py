@@ -435,7 +435,7 @@ def _memory(t: Graph, x: ir.Value) -> ir.Value:
 
 
 def _strided_places(t: Graph, dims: Dims, strides: Sequence[Any], offset: Any) -> ir.Value:
-    place = t.operand(offset or 0, torch.int64, dims)
+    place = t.operand(0 if offset is None else offset, torch.int64, dims)
     for axis, stride in enumerate(strides):
         along = t.iota(dims, axis, torch.int64)
         place = build.add(place, build.multiply(along, t.operand(stride, torch.int64, dims)))
