@@ -20,9 +20,12 @@ from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import ArgumentTypeError, ProgramError, ShapeError
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.runtime.described import program_text, target_text
+from shlo_disc.runtime.dims import by_name
 from shlo_disc.runtime.words_of_torch import in_words_of_torch
+from shlo_disc.shape_dialect.dtypes import BY_NAME
 from shlo_disc.torch.arguments import Structure
 from shlo_disc.torch.tensors import as_argument, as_array, as_tensor, new_key, write_arrays
+from shlo_disc.torch.tools import Tools
 from shlo_disc.torch.weights import Weights
 
 if TYPE_CHECKING:
@@ -189,7 +192,7 @@ def _names_of_arguments(program: ExportedProgram, structure: Structure, captured
     return (*(f"captured {i}" for i in range(captured)), *state, *users, *["random key"] * draws)
 
 
-class ExportedExecutable:
+class ExportedExecutable(Tools):
     """A compiled PyTorch program: call it like the exported module, with tensors of any allowed size.
 
     Parameters and buffers are those of the exported program. The first call binds them and packs the right-hand sides
@@ -197,6 +200,10 @@ class ExportedExecutable:
     `load_state_dict`). Mutated buffers are written back. Gradients do not flow through a call: while PyTorch records
     gradients, arguments that require one are rejected. Raises ShapeError for sizes outside of the exported ranges, and
     ArgumentTypeError for other dtypes or structures.
+
+    `explain`, `memory`, `out_shape`, `prepare`, `report`, `signature` and the like are those of `Executable`, and take
+    values of the symbols of `dynamic_shapes` by name. `executable` is the program itself, which takes arrays: first
+    the parameters and buffers, then the arguments.
     """
 
     def __init__(self, program: ExportedProgram, executable: Executable, translated: Any, structure: Structure):
@@ -291,6 +298,19 @@ class ExportedExecutable:
         self._weights.forget()
 
     # ---- results ----------------------------------------------------------------------------------------------------
+
+    @by_name
+    def out_shape(self, **dims: int) -> Any:
+        """The results for given values of the symbols, as tensors of the device "meta", which have no elements.
+
+        Raises ShapeError for values that the program does not allow. Nothing is allocated and nothing runs.
+        """
+        loaded = self.executable.loaded
+        rows = zip(loaded.result_shapes(**dims), loaded.header["results"], strict=True)
+        dtypes = {kind: getattr(torch, dtype.numpy) for kind, dtype in BY_NAME.items() if hasattr(torch, dtype.numpy)}
+        found = [torch.empty(shape, dtype=dtypes[row["dtype"]], device="meta") for shape, row in rows]
+        values = [found[o.result] if o.result is not None else o.constant for o in self._outputs]
+        return self._structure.results.unflatten([values[place] for place in self._shown])
 
     @staticmethod
     def _value(output: Any, results: Sequence[Any]) -> Any:

@@ -224,3 +224,34 @@ def test_kernels_are_kept_in_the_order_of_their_convolutions() -> None:
             module.wide.weight.mul_(0.5)
             module.grouped.weight.add_(0.1)
             close(run(x), module(x), f"at {sizes}, after a change")
+
+
+def test_the_tools_of_other_executables() -> None:
+    run = shlo_disc.compile(exported(Mixed()))
+    x = torch.randn(3, 5, 16)
+    found = run(x)
+    assert run.seen_shapes()[0] == {"b": 3, "t": 5}
+    assert "[b, t, 16]" in str(run.signature)
+    shapes = run.out_shape(b=3, t=5)
+    assert shapes[0].shape == found[0].shape and shapes[0].dtype == found[0].dtype and shapes[0].is_meta
+    assert shapes[1]["sums"].shape == found[1]["sums"].shape
+    run.prepare({"b": 3, "t": 9})
+    assert run.memory(b=3, t=5).arena_bytes == run.executable.memory(b=3, t=5).arena_bytes
+    assert "stablehlo" in run.as_text() and run.kernels and run.timings and run.target == "cpu"
+    assert {"explain", "report", "listing", "peak_memory_formula"} <= set(dir(run))
+    with pytest.raises(shlo_disc.errors.ShapeError, match="by name, as in memory"):
+        run.memory(3, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("bind", r"shlo_disc.load\(path\).bind\(weights=...\)"),
+        ("loaded", "use run.executable.loaded"),
+        ("nope", "'nope'"),
+    ],
+)
+def test_attributes_that_programs_of_tensors_lack(name: str, text: str) -> None:
+    run = shlo_disc.compile(exported(Mixed()))
+    with pytest.raises(AttributeError, match=text):
+        getattr(run, name)

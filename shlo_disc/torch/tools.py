@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a compiled PyTorch program has in common with other compiled programs: its sizes, memory, kernels and texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shlo_disc.runtime.dims import by_name
+
+if TYPE_CHECKING:
+    from shlo_disc.driver.executable import Executable, KernelLaunch
+    from shlo_disc.options import Options
+    from shlo_disc.report.explanation import Explanation
+    from shlo_disc.report.listing import Listing
+    from shlo_disc.runtime import MemoryStats
+
+
+class Tools:
+    """The methods and properties of `executable` that make sense for tensors, under the same names.
+
+    Values of symbols are given by the names that `signature` shows, or in one mapping.
+    """
+
+    executable: Executable
+
+    if not TYPE_CHECKING:  # to a checker it would be an attribute of any name
+
+        def __getattr__(self, name: str) -> Any:
+            """Raises AttributeError, which names the object that has the attribute."""
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            executable = self.__dict__.get("executable")
+            if name == "bind":
+                text = (
+                    "a compiled PyTorch program has no 'bind': calls bind the module's parameters and buffers. "
+                    "To bind others, write save(path, weights=file) and shlo_disc.load(path).bind(weights=...)"
+                )
+            elif not name.startswith("_") and hasattr(type(executable), name):
+                text = f"a compiled PyTorch program has no {name!r}, but its program of arrays has: "
+                text += f"use run.executable.{name}"
+            raise AttributeError(text, name=name, obj=self)
+
+    @property
+    def signature(self) -> Any:
+        """The arguments and results with their symbolic shapes; parameters and buffers come first."""
+        return self.executable.signature
+
+    @property
+    def target(self) -> str:
+        """The target of the program."""
+        return self.executable.target
+
+    @property
+    def options(self) -> Options:
+        """The options with which the program was compiled."""
+        return self.executable.options
+
+    @property
+    def timings(self) -> dict[str, float]:
+        """The seconds of each stage; only those of "cache" if the program came from the compile cache."""
+        return self.executable.timings
+
+    @property
+    def kernels(self) -> list[KernelLaunch]:
+        """Every launch of a call, in program order."""
+        return self.executable.kernels
+
+    @property
+    def stages(self) -> list[str]:
+        """The names that `as_text` takes for MLIR, in pipeline order."""
+        return self.executable.stages
+
+    @property
+    def peak_memory_formula(self) -> str:
+        """`peak_memory` as an expression of the symbols, in bytes."""
+        return self.executable.peak_memory_formula
+
+    def as_text(self, stage: str = "simplify") -> str:
+        """The text of a stage, as `Executable.as_text` has it. Raises OptionError on another name."""
+        return self.executable.as_text(stage)
+
+    def dump(self, directory: str | Path) -> list[Path]:
+        """Write the text of every stage to `directory`; returns the files."""
+        return self.executable.dump(directory)
+
+    def listing(self, *stages: str, file: str = "") -> Listing:
+        """The code, kernel by kernel, beside your source lines, as `Executable.listing` has it."""
+        return self.executable.listing(*stages, file=file)
+
+    def seen_shapes(self) -> list[dict[str, int]]:
+        """The values of the symbols in recent calls, most recent first."""
+        return self.executable.seen_shapes()
+
+    @by_name
+    def explain(self, **dims: int) -> Explanation:
+        """The kernels of a call at given values of the symbols, measured on synthetic arguments: print it."""
+        return self.executable.explain(**dims)
+
+    @by_name
+    def prepare(self, **dims: int) -> None:
+        """Allocate the memory of a call at these values of the symbols now, so that no first call waits for it."""
+        self.executable.prepare(**dims)
+
+    @by_name
+    def memory(self, **dims: int) -> MemoryStats:
+        """The bytes of arena, results and constants of one call at given values of the symbols."""
+        return self.executable.memory(**dims)
+
+    @by_name
+    def peak_memory(self, **dims: int) -> int:
+        """The bytes that one call allocates (arena and results) at given values of the symbols."""
+        return self.executable.peak_memory(**dims)
+
+    @by_name
+    def cost_analysis(self, **dims: int) -> dict[str, float]:
+        """The "flops" of one call at given values of the symbols, and its "bytes accessed"."""
+        return self.executable.cost_analysis(**dims)
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        dims: Iterable[Mapping[str, int]] | Mapping[str, int] = (),
+        *,
+        show: bool | None = None,
+    ) -> Path:
+        """Write a self-contained HTML page about the compile, as `Executable.report` does; returns its path."""
+        return self.executable.report(path, dims, show=show)
+
+    def trace(self, path: str | os.PathLike[str], dims: Iterable[Mapping[str, int]] | Mapping[str, int] = ()) -> Path:
+        """Write a trace of the compile, and of a call at each of `dims`, for https://ui.perfetto.dev."""
+        return self.executable.trace(path, dims)
+
+    def export_library(self, path: str | os.PathLike[str], name: str | None = None) -> None:
+        """Write a shared library and a C header; the arguments of its functions begin with the weights."""
+        self.executable.export_library(path, name)
