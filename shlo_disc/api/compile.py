@@ -6,18 +6,19 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack, overload
 
 from shlo_disc.api.jit import Arguments, Jitted
 from shlo_disc.driver.compiling import compile_read
 from shlo_disc.driver.recording import record_read
-from shlo_disc.errors import OptionError, ProgramError
+from shlo_disc.errors import OF_PYTORCH, OptionError, ProgramError
 from shlo_disc.importer.program import read
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.importer.reader import Limits
 from shlo_disc.lowering.progress import showing
-from shlo_disc.options import Options, takes_options
+from shlo_disc.options import Options, check_names, takes_options
 from shlo_disc.runtime.native_owner import NativeOwner
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def compile(
     """
     options = Options() if options is None else options
     if not isinstance(options, Options):
-        raise OptionError(f"options must be a shlo_disc.Options, not {options!r}")
+        raise OptionError(f"options must be a shlo_disc.Options, not {options!r}{_as_options(options)}")
     if _is_exported_by_torch(program):
         if args is not None or kwargs is not None or constraints:
             raise OptionError(
@@ -94,6 +95,7 @@ def compile(
 
         return compile_exported(program, options, target)
     _refuse_module(program)
+    _refuse_tensors([args, kwargs])
     with showing(getattr(program, "__name__", ""), options.has_progress):
         return _compile(program, target, options, args, kwargs, constraints)
 
@@ -134,11 +136,39 @@ def _refuse_module(program: Any) -> None:
             f"cannot compile an object that is compiled already, {program!r}: call it, or compile the function itself"
         )
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(program, torch.nn.Module):
+    if torch is None:
+        return
+    if isinstance(program, torch.nn.Module) or isinstance(getattr(program, "__self__", None), torch.nn.Module):
         raise ProgramError(
             "a torch.nn.Module is compiled as shlo_disc.compile(torch.export.export(module, args, dynamic_shapes=...)) "
             "or by torch.compile(module, backend='shlo_disc')"
         )
+    if _is_of_torch(program, torch):
+        raise ProgramError(f"{getattr(program, '__name__', program)!r} is a function of PyTorch: {OF_PYTORCH}")
+
+
+def _is_of_torch(function: Any, torch: Any) -> bool:
+    """Tells whether a function is one that PyTorch defines, or has compiled."""
+    name, module = getattr(function, "__name__", ""), getattr(function, "__module__", None) or ""
+    if hasattr(function, "_torchdynamo_orig_callable"):
+        return True
+    is_torch = module == "torch" or module.startswith("torch.")
+    return callable(function) and (is_torch or getattr(torch, name, None) is function)
+
+
+def _refuse_tensors(arguments: Any) -> None:
+    """Raises ProgramError where examples for a JAX function are tensors of PyTorch."""
+    torch = sys.modules.get("torch")
+    if torch is not None and any(isinstance(v, torch.Tensor) for v in torch.utils._pytree.tree_leaves(arguments)):
+        raise ProgramError(f"args= has tensors of PyTorch, and JAX traces the function: {OF_PYTORCH}")
+
+
+def _as_options(given: Any) -> str:
+    """Advice on how a mapping is written as Options; "" for what is none."""
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in given):
+        return ""
+    check_names(given, [field.name for field in fields(Options)], "shlo_disc.Options")
+    return f": write options=shlo_disc.Options({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
 
 class _FilterOptions(TypedDict, total=False):

@@ -105,11 +105,15 @@ class Executable(NativeOwner):
         return self._loaded.execute_sharded(shards, output=self._output)
 
     def bind(
-        self, *args: Any, weights: Mapping[str, Any] | None = None, donate: bool = False, copy: bool = True
+        self,
+        *args: Any,
+        weights: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        donate: bool = False,
+        copy: bool = True,
     ) -> BoundExecutable:
         """The program with its first arguments fixed, such as weights in serving; call it with the others.
 
-        weights: arguments by their names, in any order, such as the contents of an .npz file; they come after `args`.
+        weights: arguments by their names, in any order: a mapping, or the path of an .npz file; they come after `args`.
         Right-hand sides of matrix products are packed once for all shapes; if nothing else reads them, only the packed
         form is kept. All other arrays are copied. You may change or drop the arrays afterwards. With `donate`, each
         jax.Array or Buffer is deleted once it has been packed or copied, so the weights are never in memory twice. With

@@ -18,7 +18,7 @@ from jax.extend.mlir import deserialize_portable_artifact
 from jax.interpreters import mlir as jax_mlir
 from jaxlib.mlir.passmanager import PassManager
 
-from shlo_disc.errors import ArgumentTypeError, ProgramError
+from shlo_disc.errors import OF_PYTORCH, ArgumentTypeError, ProgramError
 from shlo_disc.importer.programs import JaxProgram
 from shlo_disc.runtime import callbacks
 from shlo_disc.runtime.exporting import exporting
@@ -150,6 +150,8 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> 
             raise
         return _export(jitted, specs, options._replace(rules=[(jax.lax.fft_p, _lower_fft)]))
     except TypeError as error:
+        if "must be Tensor, not" in str(error):  # PyTorch's text
+            raise ProgramError(f"the function calls PyTorch ({error}): {OF_PYTORCH}") from error
         if not str(error).startswith("Error interpreting argument"):
             raise
         raise ArgumentTypeError(_not_an_array(str(error))) from None

@@ -14,6 +14,8 @@ Artifacts are written here and read by the native core (`native/artifact/`), for
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import html
 import json
@@ -21,10 +23,10 @@ import mmap
 import os
 import secrets
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from shlo_disc.errors import ArtifactError
 from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS
@@ -32,6 +34,7 @@ from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS
 from . import _native
 from .described import program_table, program_text, size_text, target_row
 from .native_owner import NativeOwner
+from .weight_files import kind_of_weights
 
 MAGIC = b"SHLODISC"
 FORMAT_VERSION = 1
@@ -261,18 +264,9 @@ class Artifact(NativeOwner):
         Raises ArtifactError as `serialize` and `check_portable` do, and OSError.
         """
         self.check_portable()
-        target, data = Path(path), self.serialize()
-        unfinished = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
-        try:
-            with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
-                file.write(data)
-            os.replace(unfinished, target)
-        except OSError as error:  # which names the unfinished file
-            no_folder = f"there is no folder {str(target.parent)!r}, and save creates none"
-            text = error.strerror if target.parent.exists() else no_folder
-            raise type(error)(error.errno, text, str(target)) from None
-        finally:
-            unfinished.unlink(missing_ok=True)
+        data = self.serialize()
+        with replacing(path) as file:
+            file.write(data)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
@@ -286,11 +280,37 @@ class Artifact(NativeOwner):
                 data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             except ValueError:  # it is empty
                 data = b""
+        if data[: len(MAGIC)] != MAGIC and (kind := kind_of_weights(path)):
+            raise ArtifactError(
+                f"{os.fspath(path)!r} is {kind}, which holds weights and no program: load the program, a file that "
+                "`save` wrote, and bind the weights by bind(weights=...)"
+            )
         return cls.deserialize(data, trust=trust)
 
     def fingerprint(self) -> str:
         """The SHA-256 of the serialized artifact, in hexadecimal."""
         return hashlib.sha256(self.serialize()).hexdigest()
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write, which takes the place of the one at `path` at the end. Raises OSError, which names `path`."""
+    target = Path(path)
+    unfinished = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with open(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), "w+b") as file:
+            yield file
+        os.replace(unfinished, target)
+    except OSError as error:
+        if error.filename not in (None, str(unfinished)):  # one that the body raises for another file
+            raise
+        no_folder = f"there is no folder {str(target.parent)!r}, and save creates none"
+        text = error.strerror if target.parent.exists() else no_folder
+        raise type(error)(error.errno, text, str(target)) from None
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _round_up(offset: int) -> int:

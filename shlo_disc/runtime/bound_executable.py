@@ -12,7 +12,6 @@ from . import _native
 from .call_results import CommandTime, RecordedSpan, command_times, output_of, recorded_spans
 from .described import missing_text, program_table, program_text, target_row
 from .native_owner import NativeOwner
-from .parameter_names import explained
 from .tree import TreeSpec, call_tree
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class BoundExecutable(NativeOwner):
             args=args,
             bound_tree=call_tree(bound).native(),
             rest_tree=rest.native(),
-            explain_bound=explained(executable.name, call_tree(bound), executable.parameter_names),
+            explain_bound=executable.explainer(call_tree(bound)),
             explain_structure=executable.explainer(rest, count),
             donate=donate,
             copy=copy,

@@ -30,6 +30,7 @@ from .native_owner import NativeOwner
 from .parameter_names import ParameterNames, explained
 from .program_trees import rebuilt, trees_of
 from .tree import TreeSpec
+from .weight_files import named_weights
 from .words_of_torch import explainer_of_torch, names_of_torch, of_array
 
 if TYPE_CHECKING:
@@ -160,14 +161,18 @@ class LoadedExecutable(NativeOwner):
                 raise self.worded(error) from None
         return self.in_jax(tuple(args), kwargs or {})
 
-    def worded(self, error: DiscError) -> DiscError:
-        """The error of a call; for programs of PyTorch it has the names of arguments in place of positions."""
-        return of_array(error, self._names_of_torch) if self._names_of_torch else error
+    def worded(self, error: DiscError, are_weights: bool = False) -> DiscError:
+        """The error of a call; for programs of PyTorch it has the names of arguments in place of positions.
+
+        are_weights: the arguments are those of `bind(weights=...)`.
+        """
+        return of_array(error, self._names_of_torch, are_weights) if self._names_of_torch else error
 
     def explainer(self, tree: TreeSpec, bound: int = 0) -> Callable[..., str]:
         """The function that explains why a call does not fit `tree`. bound: how many arguments `bind` has fixed."""
         if self._names_of_torch:
-            return explainer_of_torch(self.name, self._names_of_torch, bound)
+            names = self._names_of_torch[: bound + len(tree.children[0].children)]
+            return explainer_of_torch(self.name, names, bound)
         return explained(self.name, tree, self.parameter_names, bound)
 
     @functools.cached_property
@@ -213,15 +218,15 @@ class LoadedExecutable(NativeOwner):
     def bind(
         self,
         *args: Any,
-        weights: Mapping[str, Any] | None = None,
+        weights: Mapping[str, Any] | str | os.PathLike[str] | None = None,
         output: str | None = None,
         donate: bool = False,
         copy: bool = True,
     ) -> BoundExecutable:
         """The program with its first arguments fixed, such as weights in serving. `output`: as in `execute`.
 
-        weights: arguments by their names, in any order, such as the contents of an .npz file or the `state_dict` of a
-        PyTorch module; they come after `args`. Their axes are in the user's order, also where the program has another.
+        weights: arguments by their names, in any order: a mapping, such as the `state_dict` of a PyTorch module, or the
+        path of an .npz file; they come after `args`. Their axes are in the user's order, where the program has another.
         Right-hand sides of matrix products are packed once for all shapes; all other arrays are copied. You may change
         or drop the arrays afterwards. With `donate`, each jax.Array or Buffer is deleted once it has been packed or
         copied, so weights are never in memory twice. With `copy=False`, the arrays are kept alive and read in place,
@@ -230,12 +235,13 @@ class LoadedExecutable(NativeOwner):
         anything is deleted, and AllocationError.
         """
         if weights is not None:
-            placed = self.parameter_names.with_weights(args, weights)
+            with named_weights(weights) as arrays:
+                placed = self.parameter_names.with_weights(args, arrays)
             args = tuple(self._of_its_dtype(value, place) for place, value in enumerate(placed))
         try:
             return BoundExecutable(self, args, output, donate, copy)
         except (ArgumentTypeError, ShapeError) as error:
-            raise self.worded(error) from None
+            raise self.worded(error, are_weights=weights is not None) from None
 
     def _of_its_dtype(self, value: Any, place: int) -> Any:
         """An array in the dtype of the argument, where a file has kept the bytes of one that NumPy does not have."""

@@ -9,10 +9,14 @@ from typing import Any
 
 from shlo_disc.errors import ArgumentTypeError, DiscError, ShapeError
 
+from .described import count_text
 from .parameter_names import listed
+from .tree import TreeSpec
 
 _PATH = re.compile(r"args\[(\d+)\]")
 _FIXED = re.compile(r"^Shape mismatch for (\S+)\.shape\[(\d+)\] \(expected same constant\): (.*)$", re.DOTALL)
+_MISMATCH = re.compile(r"^(?:Shape|Rank) mismatch for ([^:]+?)(?:\.shape\[\d+\])?(?: \(|:)")
+_CONSTANT = re.compile(r" \(expected same constant\)")
 _DTYPE = re.compile(r"^Dtype mismatch for (\S+): expected (\w+) and called with (\w+)$")
 _ASKED = re.compile(r"Expected (.*?), which (?:\S+ at )?(.*?) requires")
 _OF_DATA = "A size that the program reads from data does not fit"
@@ -34,30 +38,59 @@ def explainer_of_torch(name: str, names: Sequence[str], bound: int = 0) -> Calla
     def explain(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         taken = names[bound:]
         fixed = f" beside the {bound} that bind has fixed" if bound else ""
-        text = f"'{name}' takes {len(taken)} arguments{fixed}; the call "
+        text = f"'{name}' takes {count_text(len(taken), 'argument')}{fixed}; the call "
         if unknown := [key for key in kwargs if key not in taken]:
             return f"{text}gives {unknown[0]!r}, which is none of {listed(taken)}"
         if twice := [key for key in taken[: len(args)] if key in kwargs]:
             return f"{text}gives {twice[0]} by position and by name"
         if len(args) > len(taken):
             return f"{text}gives {len(args)}, and not only {listed(taken)}"
-        missing = [key for key in taken[len(args) :] if key not in kwargs]
-        return f"{text}lacks {listed(missing)}. Weights are given by bind(weights=...), in a file of arrays by name"
+        if missing := [key for key in taken[len(args) :] if key not in kwargs]:
+            has_weights = not bound and any(map(_is_weight, names))
+            return f"{text}lacks {listed(missing)}{_BIND if has_weights else ''}"
+        given = {**dict(zip(taken, args, strict=False)), **kwargs}
+        others = [f"{key} is of type {type(v).__name__}" for key, v in given.items() if TreeSpec.of(v).kind != "leaf"]
+        return f"'{name}' takes arrays, and {listed(others)}: give numpy.asarray(..., dtype=...)"
 
     return explain
 
 
-def of_array(error: DiscError, names: Sequence[str]) -> DiscError:
-    """The error for a program of PyTorch that was loaded from a file, and takes arrays."""
-    return in_words_of_torch(error, dict(enumerate(names)), "{name}.astype({dtype!r})")
+_BIND = ". Weights, which come first, are given by bind(weights=...), in a file of arrays by name"
+
+
+def _is_weight(name: str) -> bool:
+    """Tells whether a name is that of a parameter or buffer of a submodule: those of `forward`'s arguments have no dot
+    before a bracket."""
+    return "." in name.partition("[")[0]
+
+
+def of_array(error: DiscError, names: Sequence[str], are_weights: bool = False) -> DiscError:
+    """The error for a program of PyTorch that was loaded from a file, and takes arrays.
+
+    are_weights: the arguments at fault are weights, whatever their names are.
+    """
+    weights = names if are_weights else list(filter(_is_weight, names))
+    return in_words_of_torch(error, dict(enumerate(names)), "{name}.astype({dtype!r})", weights)
 
 
 def in_words_of_torch(
-    error: DiscError, names: Mapping[int, str], conversion: str = "{name}.to(torch.{dtype})"
+    error: DiscError,
+    names: Mapping[int, str],
+    conversion: str = "{name}.to(torch.{dtype})",
+    weights: Collection[str] = (),
 ) -> DiscError:
-    """The same error for a program of PyTorch. names: what the user calls the arguments, by their positions."""
+    """The same error for a program of PyTorch. names: what the user calls the arguments, by their positions.
+
+    weights: those that are parameters and buffers.
+    """
     message = _PATH.sub(lambda found: names.get(int(found[1])) or found[0], error.message)
     if isinstance(error, ShapeError):
+        found = _MISMATCH.match(message)
+        if found and found[1] in weights:
+            return ShapeError(
+                f"{_CONSTANT.sub('', message)}; the shapes of weights are those of the exported module: these weights "
+                "are of a model of other sizes, or of another model; compile and save the one that has them"
+            )
         return ShapeError(_of_sizes(message, names.values()))
     if isinstance(error, ArgumentTypeError) and (found := _DTYPE.match(message)):
         return ArgumentTypeError(f"{message}: convert it by {conversion.format(name=found[1], dtype=found[2])}")

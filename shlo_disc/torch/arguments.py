@@ -65,16 +65,29 @@ class Structure:
                 f"the arguments have another structure: the program has no argument {unknown[0]!r}; it was exported "
                 f"for forward({', '.join(wanted)})"
             )
-        if list(wanted) != list(given):
+        positional = self._places.names or names
+        twice = [name for name in positional[: found.child(0).num_children] if name in found.child(1).context]
+        if twice or list(wanted) != list(given):
+            fault = f"gives {twice[0]} by position and by name" if twice else self._misplaced([*wanted], given, found)
             return (
                 f"the arguments have another structure: the program was exported for forward({', '.join(wanted)}), and "
-                f"is called with ({', '.join(given)}); export it with the arguments that calls give"
+                f"the call {fault}"
             )
         name = next((name for name in wanted if wanted[name] != given[name]), names[0] if names else "")
         return (
             f"the arguments have another structure: {name} is {_text(given[name])}, and the program was exported for "
             f"{_text(wanted[name])}, where * is a tensor or a number"
         )
+
+    def _misplaced(self, wanted: Sequence[str], given: Mapping[str, Any], found: _pytree.TreeSpec) -> str:
+        """The rest of a sentence on a call: it has too few or too many arguments, or gives some by position."""
+        positional, most = found.child(0).num_children, self._spec.child(0).num_children
+        if len(given) > len(wanted):
+            return f"gives {len(given)} arguments: export the program with those that calls give"
+        if positional > most:
+            return f"gives {positional} by position: pass {', '.join(f'{n}=...' for n in wanted[most:])} by name"
+        missing = [name for name in wanted if name not in given]
+        return f"lacks {', '.join(missing)}: pass it, or export the program with the arguments that calls give"
 
 
 class _Leaf:

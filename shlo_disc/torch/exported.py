@@ -19,6 +19,7 @@ from shlo_disc.driver.compiling import compile_read
 from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import ArgumentTypeError, ProgramError, ShapeError
 from shlo_disc.importer.programs import TextProgram
+from shlo_disc.runtime.artifact import replacing
 from shlo_disc.runtime.described import program_text, target_text
 from shlo_disc.runtime.dims import by_name
 from shlo_disc.runtime.words_of_torch import in_words_of_torch
@@ -287,11 +288,15 @@ class ExportedExecutable(Tools):
     def save(self, path: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None = None) -> None:
         """Write the program to a file, which `shlo_disc.load` loads without PyTorch and without a compiler.
 
-        weights: a second file, an .npz, for `weights()`; the program itself is without them. Raises OSError.
+        weights: a second file, an .npz, for `weights()`; the program itself is without them. Where one of the files
+        cannot be written, neither is. Raises OSError.
         """
-        self.executable.save(path)
-        if weights is not None:
-            write_arrays(weights, self.weights())
+        if weights is None:
+            self.executable.save(path)
+            return
+        with replacing(weights) as file:
+            write_arrays(file, self.weights())
+            self.executable.save(path)
 
     def rebind(self) -> None:
         """Read parameters and buffers again. Needed after changes that PyTorch does not count, through `.data`."""

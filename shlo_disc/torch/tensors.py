@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -79,9 +78,9 @@ def as_array(argument: Any) -> np.ndarray:
 _BYTES = {1: torch.uint8, 2: torch.int16}
 
 
-def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
+def write_arrays(to: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays of any names as an .npz file, one at a time. Raises OSError."""
-    with zipfile.ZipFile(path, "w") as file:
+    with zipfile.ZipFile(to, "w") as file:
         for name, array in arrays.items():
             own = array if array.dtype.kind != "V" else array.view(f"V{array.dtype.itemsize}")
             with file.open(f"{name}.npy", "w", force_zip64=True) as entry:

@@ -102,7 +102,7 @@ CASES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], type[DiscError], str]
     "a dtype": (scaled, (ones(2, 4).double(),), ArgumentTypeError, r"convert it by tokens\.to\(torch\.float32\)"),
     "no tensor": (scaled, (None,), ArgumentTypeError, "the argument tokens is NoneType, not a tensor"),
     "more arguments": (
-        scaled, (ones(2, 4), ones(2, 3)), ArgumentTypeError, r"exported for forward\(tokens\), and is called with",
+        scaled, (ones(2, 4), ones(2, 3)), ArgumentTypeError, r"exported for forward\(tokens\), and the call gives 2",
     ),
     "an op": (
         lambda: program(Tail(), ones(2, 5), x={1: Dim.AUTO}), (ones(2, 0),), ShapeError, r"errors\.py:\d+ asks",
@@ -393,7 +393,7 @@ def test_words_of_a_file(tmp_path: Path) -> None:
                 with pytest.raises((ShapeError, ArgumentTypeError), match=words) as caught:
                     call(*first, tokens)
                 assert not OF_JAX.search(str(caught.value))
-    with pytest.raises(ArgumentTypeError, match=r"lacks layer.bias, tokens. Weights are given by bind"):
+    with pytest.raises(ArgumentTypeError, match=r"lacks layer.bias, tokens. Weights, .* are given by bind"):
         loaded(weights["layer.weight"])
     with pytest.raises(ArgumentTypeError, match="gives 'x', which is none of tokens"):
         serve(x=np.ones((2, 4), np.float32))
@@ -411,3 +411,15 @@ def test_what_is_no_exported_program() -> None:
             work()
     with pytest.raises(OptionError, match="give them to torch.export.export, as args and dynamic_shapes="):
         shlo_disc.compile(scaled(), args=(("b, 4", "float32"),))
+    with pytest.raises(ProgramError, match=r"shlo_disc\.compile\(torch\.export\.export\(module"):
+        shlo_disc.compile(Scaled().forward, args=(("b, 4", "float32"),))
+
+
+@pytest.mark.parametrize(
+    ("function", "argument"),
+    [(torch.relu, ("b", "float32")), (torch.nn.functional.relu, ("b", "float32")), (torch.compile(abs), ("b", "int32")),
+     (lambda x: torch.relu(x), ("b", "float32")), (lambda x: x + 1, ones(3))],
+)  # fmt: skip
+def test_functions_of_pytorch_given_as_functions_of_jax(function: Any, argument: Any) -> None:
+    with pytest.raises(ProgramError, match=r"torch\.export\.export\(module.* or call torch\.compile"):
+        shlo_disc.compile(function, args=(argument,))

@@ -293,7 +293,7 @@ def test_bad_specification(name: str) -> None:
 OPTIONS: dict[str, tuple[Callable[[], Any], str]] = {
     "no Options": (
         lambda: shlo_disc.compile(ADD, options={"threads": 1}),  # type: ignore[arg-type]
-        "options must be a shlo_disc.Options, not {'threads': 1}",
+        "options must be a shlo_disc.Options, not {'threads': 1}: write options=shlo_disc.Options(threads=1)",
     ),
     "negative threads": (lambda: Options(threads=-1), "threads must be an integer of at least 0, not -1"),
     "a million threads": (lambda: Options(threads=10**6), "threads must be an integer of at most 4096, not 1000000"),

@@ -251,13 +251,13 @@ class NoProgram(Case):
 
 class OptionsAsDict(Case):
     error = OptionError
-    remedy = r"options must be a shlo_disc\.(\w+), not (\{.*\})"
+    remedy = r"write options=shlo_disc\.(\w+)\((\w+)=(\d+)\)"
 
     def provoke(self) -> Any:
         return shlo_disc.compile(add_one, args=(("b", "float32"),), options={"opt_level": 2})  # type: ignore[arg-type]
 
     def follow(self, found: re.Match[str]) -> Numbers:
-        options = getattr(shlo_disc, found[1])(**value_of(found[2]))
+        options = getattr(shlo_disc, found[1])(**{found[2]: int(found[3])})
         return run_add_one(shlo_disc.compile(add_one, args=(("b", "float32"),), options=options), 3)
 
 

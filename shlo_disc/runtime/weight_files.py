@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Weights by name, as `bind` takes them: mappings and .npz files; and what files of weights look like."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from shlo_disc.errors import ArgumentTypeError
+
+_WRITE = "run.save(path, weights=file) in Python writes one"
+
+
+@contextlib.contextmanager
+def named_weights(weights: Any) -> Iterator[Mapping[str, Any]]:
+    """The arrays by name that a mapping has, or a file of a path, which is open inside.
+
+    Raises ArgumentTypeError for what is neither, and OSError.
+    """
+    if isinstance(weights, str | os.PathLike):
+        with _opened(weights) as arrays:
+            yield arrays
+        return
+    if not hasattr(weights, "keys") or not hasattr(weights, "__getitem__"):
+        raise ArgumentTypeError(
+            f"weights= is a {type(weights).__name__}: give arrays by name, as a dict or the path of an .npz file"
+        )
+    yield weights
+
+
+def _opened(path: str | os.PathLike[str]) -> Any:
+    kind = kind_of_weights(path)
+    if kind and kind != NPZ:
+        raise ArgumentTypeError(f"weights= is the path of {kind}, and not of an .npz file: {_WRITE}")
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ArgumentTypeError(f"weights= is a path, {os.fspath(path)!r}, of no .npz file: {_WRITE}") from error
+    return found
+
+
+NPZ, NPY = "an .npz file of arrays", "an .npy file of one array"
+
+
+def kind_of_weights(path: str | os.PathLike[str]) -> str:
+    """The kind of a file of weights, such as "an .npz file of arrays"; "" for all other files. Raises OSError."""
+    with open(path, "rb") as file:
+        start = file.read(16)
+    if start.startswith(b"\x93NUMPY"):
+        return NPY
+    if start[8:].startswith(b'{"'):
+        return "a safetensors file"
+    if start.startswith(b"PK"):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+        except zipfile.BadZipFile:
+            return ""
+        if names and all(name.endswith(".npy") for name in names):
+            return NPZ
+        is_program = any("/models/" in name or "/code/" in name or "serialized_" in name for name in names)
+        return "a file of torch.save" if not is_program and any(n.endswith("/data.pkl") for n in names) else ""
+    return ""
+
+
+__all__ = ["kind_of_weights", "named_weights"]
