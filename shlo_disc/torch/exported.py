@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -86,10 +88,15 @@ def _taken_apart(program: ExportedProgram) -> ExportedProgram:
     from shlo_disc.importer.aten.decompositions import for_exporting
 
     try:
-        with _without_examples(program):
+        with _without_examples(program), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", _OF_COPIES, FutureWarning)
             return program.run_decompositions(for_exporting())
     except Exception as error:
         raise ProgramError(f"PyTorch cannot take the exported program apart: {error}") from error
+
+
+_OF_COPIES = re.escape("`isinstance(treespec, LeafSpec)` is deprecated")
+"""How the warning begins that PyTorch causes where it copies its own trees."""
 
 
 @contextlib.contextmanager

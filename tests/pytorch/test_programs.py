@@ -255,3 +255,12 @@ def test_attributes_that_programs_of_tensors_lack(name: str, text: str) -> None:
     run = shlo_disc.compile(exported(Mixed()))
     with pytest.raises(AttributeError, match=text):
         getattr(run, name)
+
+
+@pytest.mark.filterwarnings("error::FutureWarning")
+def test_programs_are_compiled_without_warnings_of_pytorch() -> None:
+    lstm = torch.nn.LSTM(4, 8)
+    recurrent = shlo_disc.torch.export(lstm, (torch.randn(3, 2, 4),), dynamic_shapes=({0: T},))
+    for program, x in ((exported(Mixed()), torch.randn(2, 3, 16)), (recurrent, torch.randn(5, 2, 4))):
+        with torch.no_grad():
+            shlo_disc.compile(program)(x)
