@@ -129,7 +129,7 @@ OF_PYTORCH = (
     "export a torch.nn.Module of it, by shlo_disc.compile(torch.export.export(module, args, dynamic_shapes=...)), or "
     'call torch.compile(function, backend="shlo_disc", dynamic=True)'
 )
-"""What to do with a function of PyTorch that is given as one of JAX."""
+"""Advice on a function of PyTorch that is given as one of JAX."""
 
 CODES = (
     # The program.

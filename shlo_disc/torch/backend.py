@@ -21,6 +21,7 @@ from shlo_disc.errors import UnsupportedError
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.options import Options, check_names
 from shlo_disc.torch.floats import without_fixed_floats
+from shlo_disc.torch.graph_text import arguments_of, function_of
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
 from shlo_disc.torch.views import Split, split_views
 from shlo_disc.torch.weights import CheckedWeights, Weights
@@ -49,10 +50,16 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
     except UnsupportedError as error:
         if not own["fallback"]:
             raise
-        LOGGER.warning("a graph is left to PyTorch: %s", error)
+        LOGGER.warning("%s", _left(error))
         return module.forward
 
-    def compile_graph(split: Split, graph: torch.fx.GraphModule, weights: frozenset[int]) -> Callable[..., Any]:
+    def compile_graph(
+        split: Split, graph: torch.fx.GraphModule, weights: frozenset[int], direction: str
+    ) -> Callable[..., Any]:
+        if LOGGER.isEnabledFor(logging.INFO):
+            known = weights if direction == "backward" else _weights()
+            of = f"the {direction} graph of {function_of(module)} for {arguments_of(graph, known)}"
+            LOGGER.info("torch.compile: graph %d is %s", graph_count() + 1, of)
         kind = Weights if own["freezing"] else CheckedWeights
         if split.program is None and split.views is not None:
             return make_boxed_func(split.views)
@@ -61,17 +68,19 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
         except UnsupportedError as error:
             if not own["fallback"]:
                 raise
-            LOGGER.warning("a graph is left to PyTorch: %s", error)
+            LOGGER.warning("%s", _left(error))
             return make_boxed_func(graph.forward)
 
     def compile_forward(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
-        return compile_graph(split_views(graph), graph, frozenset())
+        return compile_graph(split_views(graph), graph, frozenset(), "forward")
 
     def compile_backward(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
-        return compile_graph(Split(graph, None), graph, frozenset())  # gradients that share memory would be added to
+        return compile_graph(
+            Split(graph, None), graph, frozenset(), "backward"
+        )  # gradients that share memory would be added to
 
     def compile_inference(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
-        return compile_graph(split_views(graph), graph, _weights())
+        return compile_graph(split_views(graph), graph, _weights(), "inference")
 
     traced = aot_autograd(
         fw_compiler=compile_forward,
@@ -100,6 +109,13 @@ def _weights() -> frozenset[int]:
         return frozenset()
     metadata = context.fw_metadata
     return frozenset(metadata.static_input_indices) - frozenset(metadata.mutated_inp_runtime_indices)
+
+
+def _left(error: UnsupportedError) -> str:
+    """The warning of a graph that is left to PyTorch, without the advice to leave it, which the user has taken."""
+    from shlo_disc.importer.aten.graph import LEAVE
+
+    return f"a graph is left to PyTorch: {error}".replace(f", or {LEAVE}", "").replace(f"; {LEAVE}", "")
 
 
 _OWN = {"fallback": False, "freezing": False}

@@ -96,7 +96,7 @@ def _taken_apart(program: ExportedProgram) -> ExportedProgram:
 
 
 _OF_COPIES = re.escape("`isinstance(treespec, LeafSpec)` is deprecated")
-"""How the warning begins that PyTorch causes where it copies its own trees."""
+"""The beginning of a warning that PyTorch causes where it copies its own trees."""
 
 
 @contextlib.contextmanager

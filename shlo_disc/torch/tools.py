@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a compiled PyTorch program has in common with other compiled programs: its sizes, memory, kernels and texts."""
+"""The tools that compiled PyTorch programs share with other compiled programs: sizes, memory, kernels and texts."""
 
 from __future__ import annotations
 

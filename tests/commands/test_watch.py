@@ -74,6 +74,7 @@ def test_the_status_is_the_scripts(tmp_path: Path, source: str, status: int) -> 
     path.write_text(source)
     found, out, err = run("watch", path)
     assert (found, out) == (status, "") and ("no program came to the plugin" in err) == (not status)
+    assert ("TORCH_LOGS=shlo_disc,recompiles" in err) == (not status)
 
 
 @pytest.mark.slow

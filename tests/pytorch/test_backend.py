@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -268,7 +269,28 @@ def test_an_op_without_translation_is_refused_or_left_to_pytorch(
     torch._dynamo.reset()
     left = torch.compile(function, backend=backend, options={"fallback": True})
     close(left(x), function(x), "left to PyTorch")
-    assert "a graph is left to PyTorch" in caplog.text and not compiles()
+    warning = next(text for text in caplog.messages if "a graph is left to PyTorch" in text)
+    assert "fallback" not in warning and "aten.i0.default" in warning and not compiles()
+
+
+def test_the_log_names_functions_and_sizes(caplog: pytest.LogCaptureFixture) -> None:
+    class Doubled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x) * 2
+
+    caplog.set_level("INFO", logger="shlo_disc")
+    compiled = torch.compile(Doubled(), backend=backend, dynamic=True)
+    compiled(torch.randn(5, 3)).sum().backward()
+    with torch.no_grad():
+        compiled(torch.randn(5, 3))
+    lines = [text for text in caplog.messages if text.startswith("torch.compile: graph")]
+    assert [line.split(" is the ")[1].split()[0] for line in lines] == ["forward", "backward", "inference"]
+    assert all(re.search(r"graph of forward \(.*test_backend\.py:\d+\) for f32\[s\d+, ", line) for line in lines)
+    assert lines[0].endswith(", 3], 2 weights") and lines[2].endswith(", 3], 2 weights")
 
 
 def test_unknown_options_are_refused() -> None:

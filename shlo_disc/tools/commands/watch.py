@@ -78,6 +78,9 @@ def _tell(rows: list[FunctionRow], arguments: argparse.Namespace, script: str) -
         print(json.dumps(document(rows), indent=2))
         return
     if not rows:
-        say("no program came to the plugin: does the script use JAX, on the platform shlo_disc?")
+        say(
+            "no program came to the plugin: does the script use JAX, on the platform shlo_disc? For torch.compile, run "
+            "the script with the environment variable TORCH_LOGS=shlo_disc,recompiles, which logs each compiled graph"
+        )
         return
     say("\n".join(lines(rows, own=arguments.all)))
