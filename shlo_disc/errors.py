@@ -136,7 +136,10 @@ CODES = (
     Code("DISC-P101", "ProgramError", r"takes more than .* allow more", "reading the program exceeds a limit"),
     Code("DISC-P102", "ProgramError", r"cannot be parsed|is neither text", "the text or bytes are not a program"),
     Code("DISC-P103", "ProgramError", r"^cannot read the program", "the program's file cannot be read"),
-    Code("DISC-P104", "ProgramError", r"^cannot compile an object|^a torch.nn.Module", "the object is not a program"),
+    Code(
+        "DISC-P104", "ProgramError", r"^cannot compile an object|^a torch.nn.Module|PyTorch.*: export a",
+        "the object is not a program",
+    ),
     Code("DISC-P105", "ProgramError", r"needs args=|^args= |^constraints= ", "a JAX function needs argument shapes"),
     Code("DISC-P106", "ProgramError", r"was exported for", "the program was exported for another platform"),
     Code("DISC-P107", "ProgramError", r"never does|never are|no call can satisfy", "no sizes satisfy the program"),

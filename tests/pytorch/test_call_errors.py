@@ -421,5 +421,6 @@ def test_what_is_no_exported_program() -> None:
      (lambda x: torch.relu(x), ("b", "float32")), (lambda x: x + 1, ones(3))],
 )  # fmt: skip
 def test_functions_of_pytorch_given_as_functions_of_jax(function: Any, argument: Any) -> None:
-    with pytest.raises(ProgramError, match=r"torch\.export\.export\(module.* or call torch\.compile"):
+    with pytest.raises(ProgramError, match=r"torch\.export\.export\(module.* or call torch\.compile") as caught:
         shlo_disc.compile(function, args=(argument,))
+    assert caught.value.code == "DISC-P104"
