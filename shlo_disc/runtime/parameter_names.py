@@ -53,7 +53,7 @@ class ParameterNames:
         return tuple(placed), rest
 
     def _as_taken(self, value: Any, place: int) -> Any:
-        """What is passed by name, in the order of axes of the argument."""
+        """A value that is passed by name, in the order of axes of the argument."""
         axes = self.axes[place] if self.axes else ()
         if not axes or len(getattr(value, "shape", ())) != len(axes):
             return value

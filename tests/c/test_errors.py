@@ -231,7 +231,7 @@ def _exported() -> bytes:
     ids=["text", "bytecode", "exported"],
 )
 def test_programs_that_are_not_compiled(made: Callable[[], bytes], words: str, tmp_path: Path) -> None:
-    """What the text says to write makes a file that loads."""
+    """The command of the text makes a file that loads."""
     path, file = tmp_path / "model", tmp_path / "model.disc"
     path.write_bytes(made())
     with pytest.raises(CError, match=f"but {words}, which is not compiled yet: compile it by `python") as caught:

@@ -188,7 +188,7 @@ def test_words_of_sizes_that_are_data() -> None:
 
 @pytest.mark.parametrize("number", [0, 1, -1, 20])
 def test_integers_that_are_exported_again(number: int) -> None:
-    """What the text says to write makes a program for the integer."""
+    """The remedy of the text makes a program for the integer."""
     run = shlo_disc.compile(program(Head(), ones(10, 3), 4, x={0: Dim.DYNAMIC}, k=Dim.DYNAMIC))
     words = (
         rf"^k, an integer .* if the module takes k = {number}, export it again with this as the example and None for k"
@@ -214,7 +214,7 @@ def test_an_integer_beside_fixed_sizes() -> None:
 
 
 def test_files_of_exported_programs(tmp_path: Path) -> None:
-    """What the text says to call compiles the file."""
+    """The remedy of the text compiles the file."""
     file = tmp_path / "head.pt2"
     torch.export.save(program(Head(), ones(10, 3), 4, x={0: Dim.DYNAMIC}, k=None), file)
     with pytest.raises(

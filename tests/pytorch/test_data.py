@@ -191,7 +191,7 @@ class _Half(torch.nn.Module):
 
 
 def test_a_piece_of_no_rows() -> None:
-    """That PyTorch takes all sizes to be 2 or more is no condition on pieces either."""
+    """PyTorch takes all sizes to be 2 or more, which is no condition on pieces either."""
     dynamic = {"x": {0: torch.export.Dim.DYNAMIC}, "start": None}
     example = torch.ones(10, 3), torch.tensor(2)
     run = shlo_disc.compile(torch.export.export(_Half(), example, dynamic_shapes=dynamic))

@@ -125,7 +125,7 @@ def test_programs_are_compiled_for_processors_that_this_one_is_not(saved: Path, 
 
 @pytest.mark.skipif(runs("x86-64-v4"), reason="this processor has all levels")
 def test_a_level_beside_those_that_this_processor_lacks(tmp_path: Path) -> None:
-    """What the text says to write is a file that loads, and leaving `cpu` out is not advised, for it does not help."""
+    """The command of the text makes a file that loads, and leaving `cpu` out is not advised, for it does not help."""
     path = tmp_path / "model.disc"
     options = shlo_disc.Options(cpu="x86-64-v4")
     shlo_disc.compile(model, args=(("n, 24", "float32"),), options=options).save(path)

@@ -188,7 +188,7 @@ class CollapsedBody:
     def _key_of_read(
         self, access: DomainAccess, numbers: dict[tuple[ir.Value, Dims], int], made: dict[ir.Value, int]
     ) -> Hashable:
-        """What `_read` reads: a member's result, an input, or something made from nothing."""
+        """The key of what `_read` returns: a member's result, an input, or something made from nothing."""
         if access.value in made:
             return "member", made[access.value]
         groups = self.groups_of(access.axes)
