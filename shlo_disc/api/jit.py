@@ -266,8 +266,11 @@ class _Compiler:
         return specs
 
     def compiled(self, function: Callable[..., Any], call: Call, shapes: Any) -> Executable:
+        from shlo_disc.importer.size_equalities import sizes_of_call
+
         args, kwargs = self.specifications(call, shapes)
-        return self.compile(function, args=args, kwargs=kwargs, options=self.options)
+        with sizes_of_call((args, kwargs), call):
+            return self.compile(function, args=args, kwargs=kwargs, options=self.options)
 
     def finish(self, program: Program) -> Executable:
         """A program that has been read."""

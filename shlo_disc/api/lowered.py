@@ -12,6 +12,8 @@ import jax
 from shlo_disc.errors import ProgramError
 from shlo_disc.importer.program import read
 from shlo_disc.importer.programs import JaxProgram, Program
+from shlo_disc.importer.size_equalities import checked_sizes
+from shlo_disc.importer.trace_notes import noted_traces
 from shlo_disc.runtime.described import some_text, type_text
 from shlo_disc.shape_dialect.dtypes import BY_NUMPY
 
@@ -57,7 +59,8 @@ class Traced:
 
     def _traced(self) -> Any:
         args, kwargs = self.args_info
-        return jax.jit(self._function).trace(*args, **kwargs)
+        with noted_traces(), checked_sizes():
+            return jax.jit(self._function).trace(*args, **kwargs)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .constraints import constraint_fault
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
-from .size_equalities import warned_equalities
+from .size_equalities import checked_sizes
 from .specifications import (
     check_sequence,
     check_specifications,
@@ -143,7 +143,7 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> 
     callbacks.install_for_exports()
     try:
         exporter = export.export(jitted, platforms=["cpu"], disabled_checks=checks, _override_lowering_rules=rules)
-        with exporting() as kept, noted_traces(), warned_equalities():
+        with exporting() as kept, noted_traces(), checked_sizes():
             exported = exporter(*specs[0], **specs[1])
     except NotImplementedError as error:
         if options.rules or "fft_length" not in str(error):

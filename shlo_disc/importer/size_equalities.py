@@ -1,32 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Warnings about equalities of sizes in a traced function, which JAX takes to be false where it cannot decide them.
+"""Checks of equalities and truth values of sizes in a traced function, which JAX answers where it cannot decide them.
 
-JAX raises an error for `n < 4` where sizes go both ways. For `n == 4` it cannot, as `==` of sizes also serves to find
-them in dicts: it says False, so the function would silently be compiled for all other sizes only.
+JAX raises an error for `n < 4` where sizes go both ways. For `n == 4` it says False, as `==` of sizes also serves to
+find them in dicts, and any size that has a name is true, as in `if n % 2`. The function would silently be compiled for
+some of the sizes only.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import site
 import sys
 import sysconfig
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
 from jax import export
+
+from shlo_disc.errors import ProgramError
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
+
+from .trace_notes import written
 
 _PACKAGE = str(Path(__file__).parents[1])
 _SEEN: ContextVar[set[tuple[str, int]] | None] = ContextVar("shlo_disc_equalities", default=None)
+_CALL: ContextVar[Mapping[str, int] | None] = ContextVar("shlo_disc_sizes_of_call", default=None)
+_REMAINDER = re.compile(r"mod\(([a-zA-Z_]\w*), (\d+)\)")
 
 
 @contextlib.contextmanager
-def warned_equalities() -> Iterator[None]:
-    """While this lasts, an equality in the user's code that JAX does not decide causes a UserWarning at its line."""
+def checked_sizes() -> Iterator[None]:
+    """While this lasts, what JAX answers about sizes without deciding it does not pass unnoticed in the user's code.
+
+    An equality causes a UserWarning at its line, and raises ProgramError where the answer is wrong for the sizes of
+    `sizes_of_call`. A truth value raises ProgramError.
+    """
     _install()
     token = _SEEN.set(set())
     try:
@@ -35,9 +51,34 @@ def warned_equalities() -> Iterator[None]:
         _SEEN.reset(token)
 
 
+@contextlib.contextmanager
+def sizes_of_call(specs: Any, call: Any) -> Iterator[None]:
+    """While this lasts, a function is compiled for a call whose arguments have these specifications."""
+    token = _CALL.set(_symbols(specs, call))
+    try:
+        yield
+    finally:
+        _CALL.reset(token)
+
+
+def _symbols(specs: Any, call: Any) -> dict[str, int]:
+    """The values of the symbols that are sizes of arguments, or parts of sizes that have no other symbol."""
+    found: dict[str, int] = {}
+    for spec, leaf in zip(jax.tree.leaves(specs), jax.tree.leaves(call), strict=True):
+        for stated, size in zip(spec.shape, np.shape(leaf), strict=True):
+            if not export.is_symbolic_dim(stated) or not isinstance(size, int):
+                continue
+            terms = [(factor, monomial) for factor, monomial in Expr.parse(str(stated)).terms if monomial]
+            if len(terms) == 1 and len(terms[0][1]) == 1 and str(name := terms[0][1][0][0]).isidentifier():
+                constant = Expr.parse(str(stated)).constant_term
+                if terms[0][1][0][1] == 1 and (size - constant) % terms[0][0] == 0:
+                    found[str(name)] = (size - constant) // terms[0][0]
+    return found
+
+
 @functools.cache
 def _install() -> None:
-    """Make `==` of symbolic sizes look whether a trace of ours is under way."""
+    """Make `==` and `bool` of symbolic sizes look whether a trace of ours is under way."""
     kind: Any = type(export.symbolic_shape("n")[0])
     plain = kind.__eq__
 
@@ -47,7 +88,11 @@ def _install() -> None:
             _check(self, other, seen, sys._getframe(1))
         return result
 
+    def truth(self: Any) -> bool:
+        return _SEEN.get() is None or _truth(self, sys._getframe(1))
+
     kind.__eq__ = equal
+    kind.__bool__ = truth
 
 
 def _check(one: Any, other: Any, seen: set[tuple[str, int]], frame: Any) -> None:
@@ -58,12 +103,89 @@ def _check(one: Any, other: Any, seen: set[tuple[str, int]], frame: Any) -> None
     place = frame.f_code.co_filename, frame.f_lineno
     if place in seen or _is_decided(one, other):
         return
+    text = f"JAX takes {one} == {other} to be false while it traces, and so for every size"
+    sizes = _CALL.get() or {}
+    values = [_value(size, sizes) for size in (one, other)]
+    if None not in values and values[0] == values[1]:
+        symbols = sorted(Expr.parse(str(one)).symbols() | Expr.parse(str(other)).symbols())
+        called = ", ".join(f"{name} = {sizes[name]}" for name in symbols)
+        raise ProgramError(
+            f"{place[0]}:{place[1]}: {text}, but it is true for the sizes of this call, {called}: "
+            + _equality_advice(one, other)
+        )
     seen.add(place)
-    text = (
-        f"JAX takes {one} == {other} to be false while it traces, and so for every size: compare by <= or >=, choose "
-        "by jax.lax.cond with jax.numpy.asarray(size), or state a constraint that decides it (docs/limits.md)"
+    warnings.warn_explicit(f"{text}: {_equality_advice(one, other)} (docs/limits.md)", UserWarning, *place)
+
+
+def _value(size: Any, sizes: Mapping[str, int]) -> int | None:
+    """The value of a size where the symbols have these values; None where one is not known."""
+    expr = Expr.parse(str(size))
+    return expr.evaluate(sizes) if expr.symbols() <= sizes.keys() else None
+
+
+def _truth(size: Any, frame: Any) -> bool:
+    """The truth value of a size. Raises ProgramError where it depends on symbols and the user's code asks for it."""
+    token = _SEEN.set(None)  # comparisons use equalities
+    try:
+        decided = [_decided(lambda: size >= 1), _decided(lambda: size <= -1)]
+    finally:
+        _SEEN.reset(token)
+    if True in decided:
+        return True
+    if None not in decided:
+        return False
+    place = frame.f_code.co_filename, frame.f_lineno
+    if not _is_users(place[0]):
+        return True
+    raise ProgramError(
+        f"{place[0]}:{place[1]}: the truth value of the size {size} is not the same for all sizes, for it may be 0: "
+        f"{_choice(size)}, or state a constraint that decides it: {_constraint(size, '==', 0)} or "
+        f"{_constraint(size, '>=', 1)}"
     )
-    warnings.warn_explicit(text, UserWarning, *place)
+
+
+def _equality_advice(one: Any, other: Any) -> str:
+    """Advice on an equality that is not decided."""
+    token = _SEEN.set(None)
+    try:
+        equal = _constraint(one, "==", other)
+        sides = {">=": _decided(lambda: one >= other), "<=": _decided(lambda: one <= other)}
+        bound = next((operator for operator, holds in sides.items() if holds), "")
+        if not bound:
+            return f"{_choice(one, other)}, or state a constraint that decides it, such as {equal}"
+        beyond = _constraint(one, bound, other + 1 if bound == ">=" else other - 1)
+        opposite = {">=": "<=", "<=": ">="}[bound]
+        return (
+            f"{_choice(one, other)}, or state a constraint that decides it: {equal} or {beyond}; "
+            f"{one} {opposite} {other} means the same, and is an error where it is not decided"
+        )
+    finally:
+        _SEEN.reset(token)
+
+
+def _constraint(one: Any, operator: str, other: Any) -> str:
+    """The option that states a relation of sizes."""
+    return f'constraints=("{written(Relation(operator, Expr.parse(str(one)), Expr.parse(str(other))))}",)'
+
+
+def _choice(size: Any, value: Any = None) -> str:
+    """Advice that needs no constraint: a branch that each call takes, and names that decide a remainder."""
+    condition = f"jax.numpy.asarray(size) {'!= 0' if value is None else f'== {value}'}"
+    text = f"choose by jax.lax.cond({condition}, ...), whose branches have results of the same shape"
+    if value is None:
+        text += ", write jax.core.max_dim(size, 1) in place of `size or 1`"
+    if found := _REMAINDER.fullmatch(str(size)):
+        name, divisor = found.groups()
+        text += f', or name the size "{divisor}*{name}" if it is always a multiple of {divisor}'
+    return text
+
+
+def _decided(comparison: Any) -> bool | None:
+    """The outcome of a comparison of sizes; None where JAX does not decide it, or for sizes of different scopes."""
+    try:
+        return bool(comparison())
+    except Exception:  # JAX's errors have no class in its public API
+        return None
 
 
 @functools.cache
@@ -79,11 +201,9 @@ def _is_decided(one: Any, other: Any) -> bool:
         return True
     token = _SEEN.set(None)  # comparisons use equalities
     try:
-        return bool(one < other or one > other)
-    except Exception:  # JAX's error for what it cannot decide, or for sizes of different scopes
-        return False
+        return bool(_decided(lambda: one < other or one > other))
     finally:
         _SEEN.reset(token)
 
 
-__all__ = ["warned_equalities"]
+__all__ = ["checked_sizes", "sizes_of_call"]

@@ -214,16 +214,16 @@ def _on_comparison(left: str, op: str, right: str) -> str:
     except ProgramError:
         return ""
     if op in ("==", "!="):
-        return f'where it always holds, state it: constraints=("{_written(Relation.eq(relation.lhs, relation.rhs))}",)'
+        return f'where it always holds, state it: constraints=("{written(Relation.eq(relation.lhs, relation.rhs))}",)'
     likely, other = sorted((relation, relation.negate()), key=lambda r: r.operator not in (">", ">="))
     return (
         "JAX decides one way for all sizes: state which one holds for yours, "
-        f'constraints=("{_written(likely)}",) or constraints=("{_written(other)}",). For sizes, min and max are '
+        f'constraints=("{written(likely)}",) or constraints=("{written(other)}",). For sizes, min and max are '
         "jax.core.min_dim and jax.core.max_dim"
     )
 
 
-def _written(relation: Relation) -> str:
+def written(relation: Relation) -> str:
     """The relation as people write it, with what constraints= takes: `n <= 16` for `- 2*n + 32 >= 0`."""
     operator, size = relation.normal()
     factor = content((c, m) for c, m in size.terms if m)
@@ -232,4 +232,4 @@ def _written(relation: Relation) -> str:
     return str(Relation(operator, size, Expr.const(0)).balanced())
 
 
-__all__ = ["note_on", "noted_traces"]
+__all__ = ["note_on", "noted_traces", "written"]

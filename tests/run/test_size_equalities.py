@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Equalities of sizes in the user's code, which JAX takes to be false: a warning says so, and what to write works."""
+"""Equalities and truth values of sizes in the user's code, which JAX answers without deciding them."""
 
 from __future__ import annotations
 
+import ast
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
+from shlo_disc.errors import ProgramError
 
 ONE = np.ones(1, np.float32)
 THREE = np.ones(3, np.float32)
@@ -74,3 +77,112 @@ def test_libraries_may_compare_sizes() -> None:
         warnings.simplefilter("error")
         shlo_disc.compile(lambda x, y: jnp.einsum("nd,md->nm", x, y), args=(("n, 4", "float32"), ("m, 4", "float32")))
         shlo_disc.compile(lambda x: x + {x.shape[0]: 1.0}[x.shape[0]], args=(("n", "float32"),))
+
+
+def test_an_equality_that_holds_for_the_first_call() -> None:
+    """`jit` has the sizes of that call, by symbols alone or with a factor and a constant."""
+    cases: list[tuple[Callable[..., Any], Any, str]] = [
+        (special, "n", "n == 1 .* n = 1: choose by"),
+        (lambda x: 2 * x if x.shape[0] % 2 == 1 else -x, "n", r"mod\(n, 2\) == 1 .* n = 1: choose by"),
+        (lambda x: 2 * x if x.shape[0] == 1 else -x, "2*n - 1", r"2\*n - 1 == 1 .* n = 1: choose by"),
+    ]
+    for function, dynamic, text in cases:
+        with pytest.raises(ProgramError, match=f"test_size_equalities.py:.*{text}"):
+            shlo_disc.jit(function, dynamic=dynamic)(ONE)
+    with pytest.raises(ProgramError, match="n == m .* m = 3, n = 3: choose by"):
+        shlo_disc.jit(lambda x, y: x + y if x.shape == y.shape else x, dynamic=("n", "m"))(THREE, THREE)
+
+
+def test_advice_by_order_only_at_a_bound() -> None:
+    cases: list[tuple[Callable[..., Any], bool]] = [
+        (special, True),
+        (lambda x: x if x.shape[0] == 3 else -x, False),
+        (lambda x: x if x.shape[0] % 2 == 0 else -x, True),
+    ]
+    for function, is_bound in cases:
+        with pytest.warns(UserWarning) as warned:
+            shlo_disc.compile(function, args=(("n", "float32"),))
+        assert ("means the same" in str(warned[0].message)) == is_bound
+
+
+def halved(x: Any) -> Any:
+    r = x.shape[0] % 2
+    return x[:-1] if r else x
+
+
+TRUTHS: dict[str, Callable[..., Any]] = {
+    "if": halved,
+    "not": lambda x: x if not x.shape[0] % 2 else x[:-1],
+    "and": lambda x: x[:-1] if x.shape[0] % 2 and x.shape[0] >= 1 else x,
+    "or": lambda x: jnp.zeros(x.shape[0] // 2 or 1),
+    "bool": lambda x: x if bool(x.shape[0] - 1) else -x,
+    "all": lambda x: x if all((x.shape[0], x.shape[0] - 1)) else -x,
+}
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_a_truth_value_that_is_not_decided(name: str) -> None:
+    function = TRUTHS[name]
+    text = r"test_size_equalities\.py:\d+: the truth value of the size"
+    with pytest.raises(ProgramError, match=text):
+        shlo_disc.compile(function, args=(("n", "float32"),))
+    with pytest.raises(ProgramError, match=text):
+        shlo_disc.jit(function, dynamic="n")(THREE)
+    with pytest.raises(ProgramError, match=text):
+        _ = shlo_disc.jit(function, dynamic="n").trace(THREE).jaxpr
+
+
+@pytest.mark.filterwarnings("error")
+def test_truth_values_that_are_decided() -> None:
+    for size, constraint, count in (
+        ("n", "mod(n, 2) <= 0", 4), ("n", "mod(n, 2) == 0", 4), ("n", "mod(n, 2) >= 1", 3), ("2*n", "", 4),
+        ("2*n + 1", "", 3),
+    ):  # fmt: skip
+        compiled = shlo_disc.compile(halved, args=((size, "float32"),), constraints=(constraint,) if constraint else ())
+        x = np.arange(count, dtype=np.float32)
+        np.testing.assert_array_equal(compiled(x), x[: count // 2 * 2])
+    shlo_disc.compile(lambda x: x if x.shape[0] and all(x.shape) else 1 / 0, args=(("n, m", "float32"),))
+
+
+def test_constraints_that_the_errors_propose() -> None:
+    differing: list[Callable[..., Any]] = [
+        lambda x: x if x.shape[0] - 2 else -x, lambda x: x if 2 * x.shape[0] - 4 else -x,
+        lambda x: x if x.shape[0] // 2 else -x, lambda x: x if x.shape[0] == 1 else -x,
+        lambda x: x if x.shape[0] + 1 == 3 else -x, lambda x: x if x.shape[0] // 3 == 0 else -x,
+    ]  # fmt: skip
+    for function in differing:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            text = ""
+            try:
+                shlo_disc.compile(function, args=(("n", "float32"),))
+            except ProgramError as error:
+                text = str(error)
+        found = re.findall(r'constraints=\("(.*?)",\)', text or str(caught[0].message))
+        assert found
+        for constraint in found:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                shlo_disc.compile(function, args=(("n", "float32"),), constraints=(constraint,))
+
+
+def test_what_the_error_of_a_truth_value_says_to_write() -> None:
+    with pytest.raises(ProgramError) as caught:
+        shlo_disc.compile(halved, args=(("n", "float32"),))
+    even = re.search(
+        r'constraints=(\("mod\(n, 2\) == 0",\)) or constraints=(\("mod\(n, 2\) >= 1",\))', str(caught.value)
+    )
+    named = re.search(r'name the size "(2\*n)"', str(caught.value))
+    assert even and named and "jax.numpy.asarray(size) != 0" in str(caught.value)
+    assert "jax.core.max_dim(size, 1) in place of `size or 1`" in str(caught.value)
+    four = np.ones(4, np.float32)
+    for constraints, x in zip(map(ast.literal_eval, even.groups()), (four, THREE), strict=True):
+        shlo_disc.compile(halved, args=(("n", "float32"),), constraints=constraints)(x)
+    np.testing.assert_array_equal(shlo_disc.compile(halved, args=((named[1], "float32"),))(four), four)
+    zeros = shlo_disc.compile(lambda x: jnp.zeros(jax.core.max_dim(x.shape[0] // 2, 1)), args=(("n", "float32"),))
+    assert zeros(ONE).shape == zeros(THREE).shape == (1,)
+    chosen = shlo_disc.compile(
+        lambda x: jax.lax.cond(jnp.asarray(x.shape[0] % 2) != 0, lambda: 2 * x, lambda: -x), args=(("n", "float32"),)
+    )
+    np.testing.assert_array_equal(chosen(THREE), 2 * THREE)
+    np.testing.assert_array_equal(chosen(four), -four)
