@@ -70,13 +70,17 @@ _ADVICE = {
         "choose by values with jax.numpy.where(condition, a, b), or run one of two functions with jax.lax.cond; and "
         "write jax.numpy.arange for numpy.arange, as NumPy's functions take no sizes that have names"
     ),
-    "padding argument to conv_general_dilated should be a string": (
-        "paddings of a convolution are numbers, 'SAME' or 'VALID': for others, pad by jax.numpy.pad before it. JAX has "
-        "no gradient of a strided convolution at these sizes: name them as multiples of the stride and a rest, "
-        'such as "2*h + 1", or use jax.jit with the plugin (docs/plugin.md)'
-    ),
 }
 """Advice against errors by a part of their texts."""
+
+_OF_PADDINGS = "paddings of a convolution are numbers, 'SAME' or 'VALID': for others, pad by jax.numpy.pad before it"
+_OF_STRIDES = (
+    "the gradient of a strided convolution needs the rest of a size divided by the stride: name each size as a "
+    'multiple of the product of all strides that it passes, such as "2*h + 1" for one layer of stride 2 and "4*h" or '
+    '"4*h + 1" for two; for \'VALID\', also state that all windows fit, such as constraints=("h >= 4",). Or use '
+    "jax.jit with the plugin (docs/plugin.md)"
+)
+_PADDING = re.compile(r"padding argument to conv_general_dilated should be a string .*?, got (.*)", re.DOTALL)
 
 _ADVICE_ON_SIZES = {
     "It arose in the jnp.arange argument": (
@@ -139,6 +143,9 @@ def note_on(message: str) -> str:
     if found := _OF_DATA.search(message):
         name = found[1] or found[2]
         return f"for a size that is read from data, write shlo_disc.numpy.{name} in place of jax.numpy.{name}"
+    if found := _PADDING.search(message):
+        is_gradient = re.search(r"floordiv|max\(", found[1]) is not None
+        return f"{_OF_STRIDES}. Otherwise, {_OF_PADDINGS}" if is_gradient else _OF_PADDINGS
     return _of(_ADVICE, message) or _on_value(message) or _of(_ADVICE_ON_SIZES, message)
 
 

@@ -269,7 +269,7 @@ class SearchSorted(Case):
 
 class GradientOfStridedConvolution(Case):
     error = ValueError
-    remedy = r'such as "(2\*h \+ 1)", or use jax\.jit with the plugin'
+    remedy = r'such as "(2\*h \+ 1)" for one layer of .* Or use jax\.jit with the plugin'
 
     @staticmethod
     def gradient(x: Any) -> Any:

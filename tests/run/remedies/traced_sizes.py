@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -260,3 +260,39 @@ class PaddingOfConvolution(Case):
     def convolved(x: Any, w: Any) -> Any:
         k = w.shape[0] - 1
         return jax.lax.conv_general_dilated(x[None, None], w[None, None, ::-1], (1,), [(k, k)])[0, 0]
+
+
+class GradientOfStridedConvolutions(Case):
+    error = ValueError
+    remedy = r"\nshlo_disc: the gradient .* \"(4\*h)\" or \"(4\*h \+ 1)\" for two;.*constraints=(\(\"h >= 4\",\))"
+
+    padding: ClassVar[str] = "SAME"
+
+    def provoke(self) -> Any:
+        return self.gradient("2*h + 1")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        named = [self.gradient(size, value_of(found[3])) for size in found.groups()[:2]]
+        images = [np.arange(n, dtype=np.float32).reshape(1, 1, n, 1) / n for n in (16, 17)]
+        of_jax = jax.grad(self.energy)
+        return (
+            np.concatenate([named[i](x, self.kernel) for i, x in enumerate(images)], axis=2),
+            np.concatenate([of_jax(x, self.kernel) for x in images], axis=2),
+        )
+
+    kernel = np.array([1, 2, 3], np.float32).reshape(1, 1, 3, 1)
+
+    @classmethod
+    def energy(cls, x: Any, w: Any) -> Any:
+        for _ in range(2):
+            x = jax.lax.conv_general_dilated(x, w, (2, 1), cls.padding)
+        return (x**2).sum()
+
+    @classmethod
+    def gradient(cls, size: str, constraints: tuple[str, ...] = ()) -> Any:
+        image = (f"1, 1, {size}, 1", "float32")
+        return compiled(jax.grad(cls.energy), image, ("1, 1, 3, 1", "float32"), constraints=constraints)
+
+
+class GradientOfValidConvolutions(GradientOfStridedConvolutions):
+    padding = "VALID"
