@@ -54,7 +54,7 @@ def check_specifications(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 
 
 def warn_of_narrowed(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Warn of stated 64-bit dtypes that JAX makes 32-bit ones, as it does while jax_enable_x64 is off."""
+    """Warn of 64-bit dtypes, stated or of arrays, that JAX makes 32-bit ones while jax_enable_x64 is off."""
     for name, values in (("args", list(args)), ("kwargs", kwargs)):
         for path, leaf in jax.tree_util.tree_flatten_with_path(values, is_leaf=is_pair)[0]:
             dtype = _stated_dtype(leaf)
@@ -62,7 +62,8 @@ def warn_of_narrowed(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
                 continue
             text = (
                 f"{name}{jax.tree_util.keystr(path)} has the dtype {dtype.name}, which JAX makes {taken.name} while "
-                f"jax_enable_x64 is off, so the program takes {taken.name}: for {dtype.name}, call "
+                f"jax_enable_x64 is off, so the program takes {taken.name}: call it with arrays that "
+                f".astype({taken.name!r}) gives, or for {dtype.name} call "
                 'jax.config.update("jax_enable_x64", True) before, or set JAX_ENABLE_X64=1'
             )
             warnings.warn(text, stacklevel=_level_of_caller())
@@ -126,7 +127,9 @@ def numpy_name(dtype: str, pair: Any) -> str:
 
 
 def _stated_dtype(leaf: Any) -> np.dtype[Any] | None:
-    """The dtype that a specification states; None for arrays, keys and Python's types, whose width JAX chooses."""
+    """The dtype of a specification or of NumPy's array; None for keys and Python's types, whose width JAX chooses."""
+    if isinstance(leaf, np.ndarray | np.generic):
+        return leaf.dtype if leaf.dtype.kind in "iufc" else None
     dtype = leaf[1] if is_pair(leaf) else leaf.dtype if isinstance(leaf, jax.ShapeDtypeStruct) else None
     if isinstance(dtype, str):
         dtype = numpy_name(dtype, leaf)

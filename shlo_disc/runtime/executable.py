@@ -162,11 +162,13 @@ class LoadedExecutable(NativeOwner):
         return self.in_jax(tuple(args), kwargs or {})
 
     def worded(self, error: DiscError, are_weights: bool = False) -> DiscError:
-        """The error of a call; for programs of PyTorch it has the names of arguments in place of positions.
+        """The error of a call, with a conversion; for programs of PyTorch it has the names of arguments.
 
         are_weights: the arguments are those of `bind(weights=...)`.
         """
-        return of_array(error, self._names_of_torch, are_weights) if self._names_of_torch else error
+        if self._names_of_torch:
+            return of_array(error, self._names_of_torch, are_weights)
+        return _with_conversion(error)
 
     def explainer(self, tree: TreeSpec, bound: int = 0) -> Callable[..., str]:
         """The function that explains why a call does not fit `tree`. bound: how many arguments `bind` has fixed."""
@@ -430,6 +432,19 @@ class LoadedExecutable(NativeOwner):
     def _values(self, dims: Mapping[str, int]) -> list[int]:
         """The values in the order of the symbols."""
         return list(dim_values(self._symbols, dims).values())
+
+
+_DTYPES = re.compile(r"^Dtype mismatch for (\S+): expected ([a-z]+)(\d+) and called with \2\d+$")
+
+
+def _with_conversion(error: DiscError) -> DiscError:
+    """The same error; where the dtype of an array has only another width, it says how to convert the array."""
+    found = _DTYPES.match(error.message)
+    return (
+        ArgumentTypeError(f"{error.message}: convert it by {found[1]}.astype('{found[2]}{found[3]}')")
+        if found
+        else error
+    )
 
 
 def _fits(shape: Sequence[int], expected: Sequence[int | str]) -> bool:

@@ -118,7 +118,7 @@ CALLS: dict[str, BadCall] = {
         "layer",
         lambda: (params(3), zeros(4, 3, dtype=np.float64)),
         ArgumentTypeError,
-        "Dtype mismatch for args[1]: expected float32 and called with float64",
+        "Dtype mismatch for args[1]: expected float32 and called with float64: convert it by args[1].astype('float32')",
         as_jax=False,  # JAX turns float64 into float32 unless jax_enable_x64 is set
     ),
     "dtype of half precision": BadCall(

@@ -171,6 +171,8 @@ STATED: list[tuple[Any, str, str, str]] = [
     ((("b", "u64"),), "args[0]", "uint64", "uint32"),
     ((jax.ShapeDtypeStruct((3,), np.dtype("complex128")),), "args[0]", "complex128", "complex64"),
     ((jax.ShapeDtypeStruct((3,), np.dtype("float64")),), "args[0]", "float64", "float32"),
+    ((np.zeros(3),), "args[0]", "float64", "float32"),
+    (({"ids": np.arange(3)},), "args[0]['ids']", "int64", "int32"),
 ]
 
 
@@ -183,11 +185,18 @@ def test_stated_64_bit_dtypes() -> None:
         assert len(warned) == 1 and warned[0].filename == __file__
         text = str(warned[0].message)
         assert text.startswith(f"{where} has the dtype {wide}, which JAX makes {narrow}") and "JAX_ENABLE_X64=1" in text
+        assert f"call it with arrays that .astype({narrow!r}) gives" in text
 
 
 @pytest.mark.filterwarnings("error")
 def test_64_bit_dtypes_without_a_warning() -> None:
-    for args in ((("b", float),), (np.zeros(3),), (("b", "int32"),), (("", jax.random.key(0).dtype),)):
+    for args in (
+        (("b", float),),
+        (np.zeros(3, np.float32),),
+        (1.5,),
+        (("b", "int32"),),
+        (("", jax.random.key(0).dtype),),
+    ):
         shlo_disc.compile(lambda x: x, args=args)
     with jax.enable_x64(True):
         executable = shlo_disc.compile(lambda x: x + 1, args=(("b", "float64"),))

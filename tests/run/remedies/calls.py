@@ -17,13 +17,20 @@ from .case import LAYER_ARGS, Case, Numbers, W, X, add_one, compiled_layer, laye
 
 class DoublePrecision(Case):
     error = ArgumentTypeError
-    remedy = r"Dtype mismatch for args\[0\]: expected (\w+) and called with float64"
+    remedy = (
+        r"mismatch for args\[0\]: expected \w+ and called with float64: convert it by args\[0\]\.(astype)\('(\w+)'\)"
+    )
 
     def provoke(self) -> Any:
         return compiled_layer()(X.astype(np.float64), W)
 
     def follow(self, found: re.Match[str]) -> Numbers:
-        return compiled_layer()(X.astype(np.float64).astype(found[1]), W), X @ W
+        return compiled_layer()(getattr(X.astype(np.float64), found[1])(found[2]), W), X @ W
+
+
+class DoublePrecisionOfBound(DoublePrecision):
+    def provoke(self) -> Any:
+        return compiled_layer().bind(X.astype(np.float64))
 
 
 class WrongRank(Case):
