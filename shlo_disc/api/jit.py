@@ -294,7 +294,7 @@ class _Program:
 
     def call(self, call: Call) -> Any:
         """Run it; the first time, compile it before that."""
-        from shlo_disc.runtime.call_types import FORBIDDEN, difference, remedy, weak_types
+        from shlo_disc.runtime.call_types import difference, weak_types
 
         weak = weak_types(call)
         if not self.executables:
@@ -309,14 +309,22 @@ class _Program:
                     raise ArgumentTypeError(difference(call, compiled, _rows(executable)))
             except (ShapeError, ArgumentTypeError) as error:
                 if self._compile_once:
-                    self._check_arrays(call)
-                    forbidden = error.code == "DISC-S103"
-                    hint = FORBIDDEN if forbidden else remedy(call, _rows(executable), self._shapes)
-                    text = f"this call does not fit the one compiled program: {error.message}\n{hint}"
-                    raise RecompileError(text) from error
+                    raise RecompileError(self._misfit(call, executable, error)) from error
         executable = self._compiler.compiled(self._function, call, self._shapes)
         self.executables.append((weak, executable))
         return _call_canonical(executable, *call)
+
+    def _misfit(self, call: Call, executable: Executable, error: ShapeError | ArgumentTypeError) -> str:
+        """The difference between a call and the program that was compiled, and what to write."""
+        from shlo_disc.api.call_structure import structure_fault
+        from shlo_disc.runtime.call_types import FORBIDDEN, remedy
+
+        start = "this call does not fit the one compiled program"
+        if fault := structure_fault(self._function, *call, executable.loaded):
+            return f"{start}: {fault}"
+        self._check_arrays(call)
+        hint = FORBIDDEN if error.code == "DISC-S103" else remedy(call, _rows(executable), self._shapes)
+        return f"{start}: {error.message}\n{hint}"
 
     def _check_arrays(self, call: Call) -> None:
         """Raises ArgumentTypeError for what no program could take; that is not for want of a second one."""

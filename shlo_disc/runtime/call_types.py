@@ -100,7 +100,13 @@ def remedy(call: Any, rows: Sequence[Mapping[str, Any]], shapes: Any) -> str:
     entries: list[str | None] = list(shapes[0]) if shapes else [None] * len(call[0])
     for path, dims in changed:
         entries[path[1].idx] = ", ".join(names.size(*dim) for dim in dims)
-    return f"dynamic= names the sizes that change: with dynamic={tuple(entries)!r} one compilation serves all of them"
+    sizes_changed = [
+        f"{_name(path)}.shape[{i}]" for path, dims in changed for i, d in enumerate(dims) if _has_changed(*d)
+    ]
+    return (
+        f"if {listed(sizes_changed)} is meant to change, dynamic= says so: with dynamic={tuple(entries)!r} one "
+        "compilation serves all sizes"
+    )
 
 
 def _has_changed(known: int | str, given: int) -> bool:

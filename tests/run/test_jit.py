@@ -283,7 +283,7 @@ def test_donated_arguments_are_deleted() -> None:
 def test_a_second_size_is_told_of_dynamic() -> None:
     function = shlo_disc.jit(lambda x: x + 1)
     function(np.ones(3, np.float32))
-    with pytest.raises(RecompileError, match=r"dynamic= names the sizes that change"):
+    with pytest.raises(RecompileError, match=r"args\[0\].shape\[0\] is meant to change, dynamic= says so"):
         function(np.ones(4, np.float32))
 
 

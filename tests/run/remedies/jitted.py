@@ -24,7 +24,7 @@ def scaled(x: Any, factors: Any) -> Any:
 
 class SecondSize(Case):
     error = RecompileError
-    remedy = r"dynamic= names the sizes that change: with dynamic=(\('n, _', None\)) one"
+    remedy = r"if args\[0\]\.shape\[0\] is meant to change, dynamic= says so: with dynamic=(\('n, _', None\)) one"
 
     def provoke(self) -> Any:
         return self.called(shlo_disc.jit(layer))
@@ -158,15 +158,33 @@ class OtherSize(SecondSize):
 
 class MissingArgument(Case):
     error = RecompileError
-    remedy = r"program: it has no (args\[1\])\n"
+    remedy = r"program: 'layer' takes x, w: the call lacks (w) \[DISC-R101\]$"
+
+    arguments: ClassVar[tuple[Any, ...]] = (X,)
 
     def provoke(self) -> Any:
         function = shlo_disc.jit(layer, dynamic=("b, _", None))
         function(X, W)
-        return function(X)
+        return function(*self.arguments)
 
     def follow(self, found: re.Match[str]) -> Numbers:
-        return shlo_disc.jit(layer, dynamic=("b, _", None))(X, {"args[1]": W}[found[1]]), X @ W
+        return shlo_disc.jit(layer, dynamic=("b, _", None))(X, {"w": W}[found[1]]), X @ W
+
+
+class MissingAsNone(MissingArgument):
+    remedy = r"program: args\[(1)\] is None, and the program takes an array \[DISC-R101\]$"
+    arguments = (X, None)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.jit(layer, dynamic=("b, _", None))(X, {"1": W}[found[1]]), X @ W
+
+
+class ListForArray(MissingArgument):
+    remedy = r"args\[0\] is a list, and the program takes an array: pass numpy\.(asarray)\(args\[0\]\) \[DISC-R101\]$"
+    arguments = (X.tolist(), W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.jit(layer, dynamic=("b, _", None))(getattr(np, found[1])(self.arguments[0]), W), X @ W
 
 
 class MoreThanItWasCompiledFor(Case):

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Faults of calls of `shlo_disc.jit`'s functions that a second program would not mend: what to pass instead."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+if TYPE_CHECKING:
+    from shlo_disc.runtime import LoadedExecutable
+
+
+def structure_fault(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], program: LoadedExecutable
+) -> str:
+    """The arguments that a call lacks, or that are lists or None where the program takes arrays; "" for others."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return ""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        found = program.parameter_names.explained(program.name, program.in_tree, args, kwargs)
+        return found or f"{program.name!r} cannot be called so: {error}"
+    taken = {row["path"] for row in program.header["arguments"]}
+    defaults = [parameter.default for parameter in signature.parameters.values()]
+    given = [(f"args[{i}]", value, default) for i, (value, default) in enumerate(zip(args, defaults, strict=False))]
+    given += [(f"kwargs[{key!r}]", kwargs[key], p.default) for key, p in signature.parameters.items() if key in kwargs]
+    for path, value, default in given:
+        if path not in taken:
+            continue
+        if isinstance(value, list | tuple) and _are_numbers(value):
+            return f"{path} is a {type(value).__name__}, and the program takes an array: pass numpy.asarray({path})"
+        if value is None and default is not None:
+            return f"{path} is None, and the program takes an array"
+    return ""
+
+
+def _are_numbers(value: Any) -> bool:
+    leaves = jax.tree.leaves(value)
+    return bool(leaves) and all(isinstance(leaf, bool | int | float | complex | np.generic) for leaf in leaves)
+
+
+__all__ = ["structure_fault"]
