@@ -16,7 +16,8 @@ import jax
 import numpy as np
 from jax.export import is_symbolic_dim
 
-from shlo_disc.api.jit import missing_attribute
+from shlo_disc.api.jit import missing_attribute, sizes_by_name
+from shlo_disc.api.named_sizes import NamedSizes
 from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
 from shlo_disc.runtime.described import count_text
 
@@ -119,7 +120,7 @@ class FilteredJit:
     def __init__(self, function: Callable[..., Any], dynamic: Any, jitted: Callable[..., Jitted]):
         """`jitted` makes a Jitted of a function and its `dynamic`."""
         functools.update_wrapper(self, function)
-        self._function, self._dynamic, self._jitted = function, dynamic, jitted
+        self._function, self._dynamic, self._jitted = function, sizes_by_name(function, dynamic), jitted
         self._lock = threading.Lock()
         self._programs: dict[Static, tuple[_OfArrays, Jitted]] = {}
 
@@ -192,13 +193,20 @@ class FilteredJit:
         if self._dynamic is None or isinstance(self._dynamic, str):
             return self._dynamic
         args, kwargs = call
+        if isinstance(self._dynamic, NamedSizes):
+            positional, named = self._dynamic.of_calls(len(args))
+            by_name = [(named.get(name), value) for name, value in sorted(kwargs.items())]
+            pairs = [*zip(positional, args, strict=False), *by_name]
+            return self._of_arrays(pairs, static)
         if len(self._dynamic) != len(args):
             count = len(self._dynamic)
             raise OptionError(f"dynamic= has {count} entries, and the call has {len(args)} positional arguments")
-        texts: list[Any] = []
-        for text, arg in zip(self._dynamic, args, strict=True):
-            texts += [text] * len(jax.tree.leaves(arg))
-        texts += [None] * len(jax.tree.leaves(kwargs))
+        return self._of_arrays([*zip(self._dynamic, args, strict=True), (None, kwargs)], static)
+
+    @staticmethod
+    def _of_arrays(pairs: Sequence[tuple[Any, Any]], static: Static) -> Any:
+        """The entry for each array, of entries and what they are for."""
+        texts = [text for text, value in pairs for _ in jax.tree.leaves(value)]
         return ([text for i, text in enumerate(texts) if i not in static.where],)
 
 

@@ -10,10 +10,11 @@ import inspect
 import operator
 import threading
 import types
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shlo_disc.api.named_sizes import NamedSizes
 from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
 from shlo_disc.options import Options
 from shlo_disc.runtime.described import count_text
@@ -115,8 +116,9 @@ class Jitted:
 
         functools.update_wrapper(self, function)
         _check_static(function)
-        if not (dynamic is None or isinstance(dynamic, str | Sequence)):
-            raise OptionError(f"dynamic must be a string, a sequence of strings or None, not {dynamic!r}")
+        dynamic = sizes_by_name(function, dynamic)
+        if not (dynamic is None or isinstance(dynamic, str | Sequence | NamedSizes)):
+            raise OptionError(f"dynamic must be a string, a sequence or a dict of strings, or None, not {dynamic!r}")
         if clash := sorted(static.numbers & donated):
             raise OptionError(f"argument {clash[0]} is static, and cannot be donated")
         self._function, self._static, self._donated = function, static, donated
@@ -210,10 +212,11 @@ class Jitted:
             with self._lock:
                 found = self._programs.get(statics)
                 if found is None:
-                    found = self._programs[statics] = self._new_program(statics, len(call[0]))
+                    found = self._programs[statics] = self._new_program(statics, call)
         return found
 
-    def _new_program(self, statics: _Statics, count: int) -> _Program:
+    def _new_program(self, statics: _Statics, call: Call) -> _Program:
+        count = len(call[0])
         fixed = {i for i, _, _ in statics[0]}
         others = [i for i in range(count) if i not in fixed]
         function = self._function if statics == ((), ()) else _with_statics(self._function, statics)
@@ -222,20 +225,33 @@ class Jitted:
             import jax
 
             function = jax.jit(function, donate_argnums=donated)
-        return _Program(function, self._shapes(count, others), self._compiler, self._compile_once)
+        return _Program(function, self._shapes(count, others, call[1]), self._compiler, self._compile_once)
 
-    def _shapes(self, count: int, others: Sequence[int]) -> Any:
+    def _shapes(self, count: int, others: Sequence[int], kwargs: dict[str, Any]) -> Any:
         """The entries of `dynamic` for the arguments that are not static."""
+        if isinstance(self._dynamic, NamedSizes):
+            return self._dynamic.of_calls(count, set(range(count)) - set(others))
         if self._dynamic is None or isinstance(self._dynamic, str):
             return self._dynamic
         if len(self._dynamic) == len(others):
             return (tuple(self._dynamic), None)
         if len(self._dynamic) != count:
+            named = f", or by name, such as dynamic={{{next(iter(kwargs))!r}: 'n, ...'}}" if kwargs else ""
             raise OptionError(
                 f"dynamic= has {len(self._dynamic)} entries, and the call has {count} positional arguments: one for "
-                "each, None for those that are static"
+                f"each, None for those whose sizes stay fixed{named}"
             )
         return (tuple(self._dynamic[i] for i in others), None)
+
+
+def sizes_by_name(function: Callable[..., Any], dynamic: Any) -> Any:
+    """`dynamic`, whose entries by name are checked. Raises OptionError for names that the function does not have."""
+    if not isinstance(dynamic, Mapping):
+        return dynamic
+    known = _Parameters.of(function)
+    if known is None:
+        raise OptionError("dynamic= has entries by name, and the function has no signature: give one for each position")
+    return NamedSizes.of(dynamic, known.positional, sorted(known.names), known.takes_names)
 
 
 def missing_attribute(function: Any, name: str) -> AttributeError:
@@ -370,4 +386,4 @@ def _check_static(function: Any) -> None:
         raise OptionError("jax.jit's static arguments are not known here: give static_argnums= to shlo_disc.jit")
 
 
-__all__ = ["Arguments", "Jitted", "missing_attribute"]
+__all__ = ["Arguments", "Jitted", "missing_attribute", "sizes_by_name"]

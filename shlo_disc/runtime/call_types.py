@@ -91,10 +91,15 @@ def remedy(call: Any, rows: Sequence[Mapping[str, Any]], shapes: Any) -> str:
         )
     if not changed:
         return MORE_PROGRAMS
-    if isinstance(shapes, str) or any(len(path) != 2 or path[0].idx for path, _ in changed):
+    if (
+        isinstance(shapes, str)
+        or (shapes and shapes[1] is not None)
+        or any(len(path) != 2 or path[0].idx for path, _ in changed)
+    ):
         return (
             'dynamic= names the sizes that change, with one entry for each positional argument, such as "b, ..." for '
-            f"arrays whose first size does; {', '.join(_name(path) for path, _ in changed)} changed here"
+            "arrays whose first size does, or with a dict of entries by the names of arguments; "
+            f"{', '.join(_name(path) for path, _ in changed)} changed here"
         )
     names = _Names({name for row in rows for size in row["shape"] for name in re.findall(r"[a-zA-Z_]\w*", str(size))})
     entries: list[str | None] = list(shapes[0]) if shapes else [None] * len(call[0])
@@ -146,6 +151,8 @@ def specifications(
     """
     for leaf in jax.tree.leaves((args, kwargs)):
         _check_elements(leaf)
+    if isinstance(shapes, tuple) and shapes[1] is not None:  # entries by name, also of arguments that a call leaves out
+        shapes = (shapes[0][: len(args)], {name: shapes[1].get(name) for name in kwargs})
     try:
         specs = export.symbolic_args_specs(canonical((args, kwargs)), shapes, constraints)
     except ArgumentTypeError:

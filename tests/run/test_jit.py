@@ -290,3 +290,43 @@ def test_a_second_size_is_told_of_dynamic() -> None:
 def test_specifications_for_another_number_of_arguments() -> None:
     with pytest.raises(OptionError, match="dynamic= has 1 entries, and the call has 2 positional arguments"):
         shlo_disc.jit(lambda x, y: x + y, dynamic=("b",))(np.ones(2, np.float32), np.ones(2, np.float32))
+
+
+def test_sizes_by_the_names_of_arguments() -> None:
+    """However a call passes them, beside static arguments, and with arguments that it leaves out."""
+
+    def combined(x: Any, y: Any = 1.0, power: int = 1, *, z: Any = 0.0) -> Any:
+        return x**power + y + z
+
+    for options in ({"static_argnames": "power"}, {"filter": True}):
+        for args, kwargs in ((("x",), ("y",)), ((), ("x", "y", "z")), (("x", "y"), ()), (("x",), ("z",))):
+            names = {"x": "n", "y": "n", "z": "n"}
+            function = shlo_disc.jit(combined, dynamic=names, **options)  # type: ignore[call-overload]
+            for size in (3, 5):
+                x = np.arange(size, dtype=np.float32)
+                result = function(*(x for _ in args), power=2, **dict.fromkeys(kwargs, x))
+                others = len(args) + len(kwargs) - 1
+                np.testing.assert_array_equal(result, x**2 + others * x + ("y" not in (*args, *kwargs)))
+            assert function.compile_count == 1
+    twice = shlo_disc.jit(combined, dynamic={"x": "n", "z": "n"}, compile_once=False)
+    ones = np.ones(3, np.float32)
+    np.testing.assert_array_equal(twice(ones), 2 * ones)
+    for size in (3, 4):
+        ones = np.ones(size, np.float32)
+        np.testing.assert_array_equal(twice(ones, z=ones), 3 * ones)
+    assert twice.compile_count == 2
+    for changed in ({"z": "n"}, {"x": "n"}):
+        fixed = shlo_disc.jit(lambda x, *, z: x.sum() + z.sum(), dynamic=changed)
+        fixed(ones, z=ones)
+        with pytest.raises(RecompileError, match="or with a dict of entries by the names of arguments"):
+            fixed(*(ones[:2] if "z" in changed else ones,), z=ones if "z" in changed else ones[:2])
+
+
+def test_names_that_are_no_arguments() -> None:
+    for options in ({}, {"filter": True}):
+        with pytest.raises(OptionError, match="dynamic= names 'xs', which is no argument of the function: did you"):
+            shlo_disc.jit(lambda x, y: x + y, dynamic={"xs": "n"}, **options)  # type: ignore[call-overload]
+    with pytest.raises(OptionError, match="'k', which is no argument of the function: it takes x, y"):
+        shlo_disc.jit(lambda x, y: x + y, dynamic={"k": "n"})
+    with pytest.raises(OptionError, match=r"or by name, such as dynamic=\{'x': 'n, ...'\}"):
+        shlo_disc.jit(lambda x, y: x + y, dynamic=("n",))(x=np.ones(2), y=np.ones(2))

@@ -243,7 +243,7 @@ class JitConstraintString(JitConstraint):
 
 class SecondSizeInTree(Case):
     error = RecompileError
-    remedy = r"one entry for each positional argument, such as (\"b, ...\") for arrays whose first size does"
+    remedy = r"one entry for each positional argument, such as (\"b, ...\") for arrays whose first size does, or"
 
     def provoke(self) -> Any:
         return self.called(shlo_disc.jit(self.of_dict))
@@ -279,7 +279,7 @@ class SecondDtype(Case):
 
 class EntriesOfDynamic(Case):
     error = OptionError
-    remedy = r"the call has (\d) positional arguments: one for each, (None) for those that are static"
+    remedy = r"the call has (\d) positional arguments: one for each, (None) for those whose sizes stay fixed"
 
     def provoke(self) -> Any:
         return shlo_disc.jit(layer, dynamic=("b, ...",))(X, W)
