@@ -7,6 +7,7 @@ import contextlib
 import functools
 import html
 import inspect
+import itertools
 import operator
 import threading
 import types
@@ -283,9 +284,10 @@ class _Compiler:
 
     def compiled(self, function: Callable[..., Any], call: Call, shapes: Any) -> Executable:
         from shlo_disc.importer.size_equalities import sizes_of_call
+        from shlo_disc.importer.trace_notes import static_option
 
         args, kwargs = self.specifications(call, shapes)
-        with sizes_of_call((args, kwargs), call):
+        with sizes_of_call((args, kwargs), call), static_option(_option_of_number(function, call)):
             return self.compile(function, args=args, kwargs=kwargs, options=self.options)
 
     def finish(self, program: Program) -> Executable:
@@ -348,6 +350,15 @@ class _Program:
             self._compiler.specifications(call, self._shapes)
 
 
+def _option_of_number(function: Callable[..., Any], call: Call) -> str:
+    """The option that makes the first Python integer of a call static; "" without one, or beside static arguments."""
+    if hasattr(function, "static_values"):
+        return ""
+    by_place = (f"static_argnums={i}" for i, value in enumerate(call[0]) if type(value) is int)
+    by_name = (f"static_argnames={name!r}" for name, value in call[1].items() if type(value) is int)
+    return next(itertools.chain(by_place, by_name), "")
+
+
 def _rows(executable: Executable) -> Any:
     """The arguments in a program's header."""
     return executable.loaded.header["arguments"]
@@ -365,6 +376,7 @@ def _with_statics(function: Callable[..., Any], statics: _Statics) -> Callable[.
         return function(*(fixed[i] if i in fixed else next(rest) for i in positions), **kwargs, **named)
 
     del call.__wrapped__  # its signature is another one
+    call.static_values = statics  # type: ignore[attr-defined]
     return call
 
 

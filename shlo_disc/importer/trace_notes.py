@@ -10,6 +10,7 @@ import contextlib
 import math
 import re
 from collections.abc import Iterator
+from contextvars import ContextVar
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.symbolic.expr import Expr, content
@@ -124,8 +125,25 @@ def noted_traces() -> Iterator[None]:
         yield
     except Exception as error:
         if note := note_on(str(error)):
+            if (static := _STATIC.get()) and "x[:stop]" in note:
+                note = (
+                    f"if the size is the Python number of the call, make it static by {static} of shlo_disc.jit; {note}"
+                )
             error.add_note(f"shlo_disc: {note}")
         raise
+
+
+_STATIC: ContextVar[str] = ContextVar("shlo_disc_static", default="")
+
+
+@contextlib.contextmanager
+def static_option(option: str) -> Iterator[None]:
+    """While this lasts, notes name this option, which makes a Python number of the call static; "" for none."""
+    token = _STATIC.set(option)
+    try:
+        yield
+    finally:
+        _STATIC.reset(token)
 
 
 def note_on(message: str) -> str:
@@ -239,4 +257,4 @@ def written(relation: Relation) -> str:
     return str(Relation(operator, size, Expr.const(0)).balanced())
 
 
-__all__ = ["note_on", "noted_traces", "written"]
+__all__ = ["note_on", "noted_traces", "static_option", "written"]

@@ -420,3 +420,28 @@ class NoSuchArgument(Case):
 
     def follow(self, found: re.Match[str]) -> Numbers:
         return functools.partial(shlo_disc.jit(scaled, static_argnums=1), X)((2.0,)), X * 2
+
+
+class StopAsNumber(Case):
+    error = IndexError
+    remedy = r"shlo_disc: if the size is the Python number .*, make it static by (static_argnums)=(1) of shlo_disc\.jit"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(self.first, dynamic=("n", None))(X[0], 3)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.jit(self.first, dynamic=("n", None), **{found[1]: value_of(found[2])})(X[0], 3), X[0, :3]
+
+    @staticmethod
+    def first(x: Any, k: Any) -> Any:
+        return x[:k]
+
+
+class StopByName(StopAsNumber):
+    remedy = r"make it static by (static_argnames)=('k') of shlo_disc\.jit"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(self.first, dynamic=("n",))(X[0], k=3)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.jit(self.first, dynamic=("n",), **{found[1]: value_of(found[2])})(X[0], k=3), X[0, :3]
