@@ -241,11 +241,16 @@ def _on_comparison(left: str, op: str, right: str) -> str:
     if op in ("==", "!="):
         return f'where it always holds, state it: constraints=("{written(Relation.eq(relation.lhs, relation.rhs))}",)'
     likely, other = sorted((relation, relation.negate()), key=lambda r: r.operator not in (">", ">="))
-    return (
+    stated = (
         "JAX decides one way for all sizes: state which one holds for yours, "
-        f'constraints=("{written(likely)}",) or constraints=("{written(other)}",). For sizes, min and max are '
-        "jax.core.min_dim and jax.core.max_dim"
+        f'constraints=("{written(likely)}",) or constraints=("{written(other)}",)'
     )
+    if op in ("<", ">"):  # as Python's min and max compare
+        sizes = f"({left}, {right})"
+        return (
+            f"in place of min or max of sizes write jax.core.min_dim{sizes} or jax.core.max_dim{sizes}. Else {stated}"
+        )
+    return f"{stated}. For sizes, min and max are jax.core.min_dim and jax.core.max_dim"
 
 
 def written(relation: Relation) -> str:

@@ -137,7 +137,7 @@ class LargestOfSymbolicSize(Case):
 
 class SmallerSize(Case):
     error = Exception
-    remedy = r"For sizes, min and max are jax\.core\.(min_dim) and jax\.core\.(max_dim)"
+    remedy = r"shlo_disc: in place of min or max .* jax\.core\.(min_dim)\(n, 4\) or jax\.core\.(max_dim)\(n, 4\)"
 
     def provoke(self) -> Any:
         return compiled(lambda x: jnp.zeros(min(x.shape[0], 4)))
@@ -146,6 +146,11 @@ class SmallerSize(Case):
         smaller, larger = (getattr(jax.core, name) for name in found.groups())
         both = compiled(lambda x: jnp.concatenate([jnp.zeros(f(x.shape[0], 4)) for f in (smaller, larger)]))
         return both(VALUES), np.zeros(10)
+
+
+class LargerSize(SmallerSize):
+    def provoke(self) -> Any:
+        return compiled(lambda x: jnp.zeros(max(x.shape[0], 4)))
 
 
 class SizeByValue(Case):
