@@ -4,9 +4,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from shlo_disc.driver.ledger.document import FunctionRow
+from shlo_disc.driver.ledger.page import lines
 
 from .executable import run
 
@@ -82,6 +88,32 @@ def test_a_process_that_is_killed_has_told_what_it_did(script: Path) -> None:
     script.write_text(SCRIPT.replace("sys.exit(3)", KILLED))
     status, _, err = run("watch", script)
     assert status == 137 and "step" in err
+
+
+def test_a_process_that_is_terminated(script: Path) -> None:
+    """The table is printed, with what ran in the second after the ledger was written before."""
+    waiting = SCRIPT.replace("sys.exit(3)", "time.sleep(1.2); print('ready', flush=True); time.sleep(60)")
+    script.write_text(f"import time\n{waiting}")
+    command = [sys.executable, "-m", "shlo_disc", "watch", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        while "ready" not in process.stdout.readline():
+            assert process.poll() is None
+        process.terminate()
+        _, err = process.communicate(timeout=60)
+    rows = {line.split()[0]: line.split() for line in err.splitlines() if line.strip()}
+    assert process.returncode == 128 + signal.SIGTERM
+    assert rows["step"][2:5] == ["6", "3", "2"] and rows["unrolled"][2:5] == ["3", "3", "3"]
+
+
+def test_long_texts_are_below_the_table() -> None:
+    long = "an op differs between sizes: " + "write jax.numpy.where in its place, " * 9
+    rows = [FunctionRow(name, "a.py:1", True, 1, 1, 1, (), (), why) for name, why in (("f", long), ("g", "short"))]
+    heading, first, second, empty, note = lines(rows)
+    assert max(map(len, (heading, first, second))) < 150 and empty == ""
+    assert first.endswith("sizes: write jax.numpy.where in its place [1]") and second.endswith("short")
+    assert note == f"[1] f: {long}"
+    assert len(lines(rows[1:])) == 2
 
 
 def test_without_a_script() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 from collections.abc import Iterable, Sequence
 
 from .document import FunctionRow, ProgramRow
@@ -23,18 +24,35 @@ code, td.mono { font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", 
 summary { cursor: pointer; }
 li { margin: 2px 0; }
 """
+_LONGEST = 80  # characters of a text in the last column
 _MOST = 2  # programs of a form that nobody wonders about
 
 
 def lines(rows: Sequence[FunctionRow], *, own: bool = False) -> list[str]:
-    """A line for each function of the user's, and one for all that JAX ran by itself, or with `own` one for each."""
+    """A line for each function of the user's, and one for all that JAX ran by itself, or with `own` one for each.
+
+    Long texts of the last column are below the table, with a number that its line refers to.
+    """
     shown = [row for row in rows if own or row.is_users]
     others = [row for row in rows if not own and not row.is_users]
     cells = [_HEADINGS, *(_cells(row) for row in shown)]
     if others:
         cells.append(_together(others))
+    notes: list[str] = []
+    for i, row in enumerate(cells):
+        if len(row[-1]) > _LONGEST:
+            first, rest = _divided(row[-1])
+            notes.append(f"[{len(notes) + 1}] {row[0]}: {rest}")
+            cells[i] = (*row[:-1], f"{first} [{len(notes)}]")
     widths = [max(len(row[i]) for row in cells) for i in range(len(_HEADINGS) - 1)]
-    return ["  ".join([*map(_padded, row, widths, range(len(widths))), row[-1]]).rstrip() for row in cells]
+    table = ["  ".join([*map(_padded, row, widths, range(len(widths))), row[-1]]).rstrip() for row in cells]
+    return [*table, "", *notes] if notes else table
+
+
+def _divided(text: str) -> tuple[str, str]:
+    """The start of a long text, up to the end of a clause where there is one, and all of it."""
+    ends = [found.start() for found in re.finditer(r"[:;,.] ", text[:_LONGEST])]
+    return text[: ends[-1]] if ends else f"{text[:_LONGEST].rsplit(' ', 1)[0]} ...", text
 
 
 def _padded(text: str, width: int, column: int) -> str:

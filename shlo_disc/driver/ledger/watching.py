@@ -18,17 +18,22 @@ _SECONDS = 1.0  # between two times that the ledger is written
 
 
 class Writer:
-    """Writes the ledger of this process: not each time that it changes, and at the end by `flush`."""
+    """Writes the ledger of this process: at most a second after it changes, and at the end by `flush`."""
 
     def __init__(self, folder: str):
+        self._timer: threading.Timer | None = None
         self._path = Path(folder) / f"{os.getpid()}.json"
         self._lock = threading.Lock()
         self._next = 0.0
 
     def changed(self) -> None:
-        """Write the ledger, unless that was done just before."""
+        """Write the ledger, later if that was done just before: a signal may end the process without `flush`."""
         if time.monotonic() >= self._next:
             self.flush()
+        elif self._timer is None or not self._timer.is_alive():
+            self._timer = threading.Timer(_SECONDS, self.flush)
+            self._timer.daemon = True
+            self._timer.start()
 
     def flush(self) -> None:
         """Write the ledger. A folder that has gone is no error: whoever watched has ended."""

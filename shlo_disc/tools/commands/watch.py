@@ -57,16 +57,18 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _run(command: list[str], folder: str) -> int:
-    """Run a process with the plugin; Ctrl-C is for that alone."""
+    """Run a process with the plugin; Ctrl-C is for that alone, and SIGTERM ends it, too."""
     asked = os.environ.get("JAX_PLATFORMS", "")
     platforms = asked if "shlo_disc" in asked else "shlo_disc,cpu"
     environment = {**os.environ, "JAX_PLATFORMS": platforms, WATCH_VARIABLE: folder}
     with subprocess.Popen(command, env=environment) as process:  # noqa: S603 - what the user asks for
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        before_term = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         try:
             code = process.wait()
         finally:
             signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGTERM, before_term)
     return 128 - code if code < 0 else code
 
 
