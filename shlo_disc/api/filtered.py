@@ -152,10 +152,11 @@ class FilteredJit:
 
     @property
     def executable(self) -> Executable:
-        """The newest executable, a function of the list of arrays. Raises ValueError before the first call."""
+        """The newest executable, a function of the list of arrays. Raises OptionError before the first call."""
         found = [jitted for _, jitted in list(self._programs.values()) if jitted.compile_count]
         if not found:
-            raise ValueError(f"{self._function} has not been called yet")
+            name = getattr(self._function, "__name__", repr(self._function))
+            raise OptionError(f"no call has compiled {name!r} yet: call it first, or use .lower(...).compile()")
         return found[-1].executable
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

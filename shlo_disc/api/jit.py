@@ -159,10 +159,11 @@ class Jitted:
 
     @property
     def executable(self) -> Executable:
-        """The newest executable. Raises ValueError before the first call."""
+        """The newest executable. Raises OptionError before the first call."""
         found = self._executables()
         if not found:
-            raise ValueError(f"{self._function} has not been called yet")
+            name = getattr(self._function, "__name__", repr(self._function))
+            raise OptionError(f"no call has compiled {name!r} yet: call it first, or use .lower(...).compile()")
         return found[-1]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -32,8 +32,10 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import re
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from shlo_disc.errors import DiscError, OptionError, ShapeError
 from shlo_disc.runtime.installed import DEPENDENCIES
@@ -129,9 +131,21 @@ def _is_of_command_line(error: Exception, options: argparse.Namespace) -> bool:
     return isinstance(error, ShapeError) and not getattr(options, "inputs", None)
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors name the nearest of the choices that there are."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises SystemExit(2)."""
+        if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            choices = [choice.strip("' ") for choice in found[2].split(",")]
+            if near := difflib.get_close_matches(found[1], choices, 1):
+                message = f"{message}; did you mean {near[0]}?"
+        super().error(message)
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line. The function that runs a command is in `command` of what it parses."""
-    whole = argparse.ArgumentParser(
+    whole = _Parser(
         prog="shlo_disc",
         description="Compile StableHLO once, for every shape.",
         epilog=RULES,

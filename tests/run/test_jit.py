@@ -30,7 +30,7 @@ def test_jit_compiles_once_for_fifty_sizes() -> None:
         return jnp.exp(x).sum(1)
 
     assert (rows.__name__, rows.__doc__, rows.compile_count) == ("rows", "Sums.", 0)
-    with pytest.raises(ValueError, match="has not been called yet"):
+    with pytest.raises(OptionError, match="^no call has compiled .* yet: call it"):
         _ = rows.executable
     for size in range(1, 51):
         x = np.linspace(-1, 1, size * 7, dtype=np.float32).reshape(size, 7)

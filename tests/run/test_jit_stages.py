@@ -152,7 +152,7 @@ def test_a_filtered_function_in_steps_and_in_jax() -> None:
 
 def test_the_executable_of_a_filtered_function() -> None:
     function = shlo_disc.jit(lambda m, x: m(x), dynamic=(None, "b, ..."), filter=True)
-    with pytest.raises(ValueError, match="has not been called yet"):
+    with pytest.raises(OptionError, match="^no call has compiled .* yet: call it"):
         _ = function.executable
     function(layer(), jnp.ones((2, 4)))
     assert str(function.executable.signature.arguments[1].dims[0]) == "b"

@@ -9,6 +9,9 @@ from shlo_disc.errors import ProgramError
 
 MOST_NESTED = 256
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*+"|//[^\n]*+|->|[\[({<]|[\])}>]')
+_PYTHON = re.compile(
+    r'(?:\s|#[^\n]*+)*+(?:import [a-zA-Z_]|from [\w.]+ import |def \w+\(|class \w+[:(]|@\w+|r?"""|if __name__)'
+)
 _ZIP = b"PK\x03\x04"
 _STRING = re.compile(r'"([^"\\\n]*+(?:\\.[^"\\\n]*+)++)"')  # with an escape
 _ESCAPE = re.compile(r'\\(?:([0-9A-Fa-f]{2})|(["\\nt]))')
@@ -24,12 +27,19 @@ def decode(data: bytes, what: str) -> str:
             "shlo_disc.compile(torch.export.load(file))"
         )
     try:
-        return data.decode()
+        text = data.decode()
     except UnicodeDecodeError as error:
         raise ProgramError(
             f"{what} is neither text (byte {error.start} is not UTF-8) nor MLIR bytecode (it does not start with "
             "'ML\\xefR')"
         ) from None
+    if _PYTHON.match(text):
+        raise ProgramError(
+            f"{what} is a Python script, which cannot be parsed as StableHLO: in the script, call "
+            "shlo_disc.compile(function, args=...).explain(), or write function by jax.export.export(...)(...)"
+            ".serialize() to a file for this command; `python -m shlo_disc watch` runs scripts"
+        )
+    return text
 
 
 def mentions_chlo(text: str) -> bool:

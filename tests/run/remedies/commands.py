@@ -8,11 +8,12 @@ import re
 from pathlib import Path
 from typing import Any, ClassVar
 
+import jax
 import numpy as np
 
 import shlo_disc
 
-from .case import Case, CommandFailed, Numbers, command
+from .case import Case, CommandFailed, Numbers, add_one, command
 
 TEXT = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
   %0 = stablehlo.add %x, %x : tensor<?xf32>
@@ -146,3 +147,25 @@ class CompiledArtifact(ExplainedArtifact):
 
 class ReducedArtifact(ExplainedArtifact):
     words = ("reduce", "add.shlodisc")
+
+
+class UnknownCommand(CommandCase):
+    remedy = r"invalid choice: 'explian' .*; did you mean (explain)\?"
+    words = ("explian", "add.mlir", "--dims", "arg0_d0=3")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return ("loop_add" in command(found[1], *self.words[1:])), True
+
+
+class PythonScript(CommandCase):
+    remedy = r"'script\.py' is a Python script, .* jax\.export\.(export)\(\.\.\.\)\(\.\.\.\)\.(serialize)\(\) to a file"
+    words = ("explain", "script.py")
+
+    def provoke(self) -> Any:
+        Path("script.py").write_text("#!/usr/bin/env python\n# A comment.\n\nfrom jax import numpy\n")
+        return command(*self.words)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        exported = getattr(jax.export, found[1])(jax.jit(add_one))(jax.ShapeDtypeStruct((3,), np.float32))
+        Path("add.bin").write_bytes(getattr(exported, found[2])())
+        return "loop_add" in command("explain", "add.bin"), True

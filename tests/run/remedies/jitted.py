@@ -399,16 +399,19 @@ class NumberForArray(Case):
 
 
 class NotYetCalled(Case):
-    error = ValueError
-    remedy = r"has not been (called) yet"
+    error = OptionError
+    remedy = (
+        r"no call has compiled 'add_one' yet: (call) it first, or use \.(lower)\(\.\.\.\)\.(compile)\(\) \[DISC-O105\]$"
+    )
 
     def provoke(self) -> Any:
         return shlo_disc.jit(add_one).executable
 
     def follow(self, found: re.Match[str]) -> Numbers:
         function = shlo_disc.jit(add_one)
+        lowered = getattr(getattr(function, found[2])(X), found[3])()(X)
         function(X)
-        return function.executable(X), X + 1
+        return np.stack([function.executable(X), lowered]), np.stack([X + 1] * 2)
 
 
 class NoSuchArgument(Case):
