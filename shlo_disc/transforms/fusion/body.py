@@ -177,7 +177,7 @@ class CollapsedBody:
         made: dict[ir.Value, int] = {}
         ops = []
         for op in self.cluster.members:
-            reads = tuple(self._key_of_read(access, numbers, made) for access in self.accesses[op])
+            reads = tuple(self._key_of_read(access, numbers, made, line) for access in self.accesses[op])
             scalars = tuple(not dims_of(operand) for operand in op.operands)
             own = self.groups_of(self.cluster.axes[op])
             elements = tuple(element_type_of(result) for result in op.results)
@@ -186,7 +186,7 @@ class CollapsedBody:
         return tuple(self._sizes), self.columns, tuple(ops), tuple(made[v] for v in outputs)
 
     def _key_of_read(
-        self, access: DomainAccess, numbers: dict[tuple[ir.Value, Dims], int], made: dict[ir.Value, int]
+        self, access: DomainAccess, numbers: dict[tuple[ir.Value, Dims], int], made: dict[ir.Value, int], line: Line
     ) -> Hashable:
         """The key of what `_read` returns: a member's result, an input, or something made from nothing."""
         if access.value in made:
@@ -196,8 +196,8 @@ class CollapsedBody:
         if op is None or not self._is_generated(op):
             return "input", numbers[access.value, self.dims(groups)], groups
         operands = op.operands if op.name in ELEMENTWISE else ()
-        reads = tuple(self._key_of_read(DomainAccess(value, ()), numbers, made) for value in operands)
-        return op.name, Numbering().parts(op), op.results[0].type, groups, reads
+        reads = tuple(self._key_of_read(DomainAccess(value, ()), numbers, made, line) for value in operands)
+        return op.name, Numbering().parts(op), op.results[0].type, groups, reads, line(op.location)
 
     def build(self, arguments: dict[tuple[ir.Value, Dims], ir.Value], outputs: Sequence[ir.Value]) -> list[ir.Value]:
         """Emit the members at the insertion point; returns the values of `outputs`."""
