@@ -46,9 +46,15 @@ TEXTS: dict[str, tuple[Any, type[DiscError], str]] = {
     "a directory": (Path("/"), ProgramError, "cannot read the program '/': Is a directory"),
     "a path with NUL": ("a\0b", ProgramError, "cannot read the program 'a\\x00b': embedded null byte"),
     "other bytes": (
-        b"PK\x03\x04\xff\xfe",
+        b"PX\x03\x04\xff\xfe",
         ProgramError,
         "the program is neither text (byte 4 is not UTF-8) nor MLIR bytecode (it does not start with 'ML\\xefR')",
+    ),
+    "a zip archive": (
+        b"PK\x03\x04\xff\xfe",
+        ProgramError,
+        "the program is neither text nor MLIR bytecode, but a zip archive: if torch.export.save wrote it, call "
+        "shlo_disc.compile(torch.export.load(file))",
     ),
     "other text": (
         b"hello",
