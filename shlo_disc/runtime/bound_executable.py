@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,9 @@ class BoundExecutable(NativeOwner):
         count = len(args)
         if count > len(positional.children):
             raise ArgumentTypeError(f"bind got {count} arguments; '{executable.name}' takes {len(positional.children)}")
+        is_of_torch = "in" not in executable.header.get("pytree", {})
+        if is_of_torch and any(isinstance(value, (str, os.PathLike, Mapping)) for value in args):
+            raise ArgumentTypeError("bind takes arrays by position, and names or a file of arrays by bind(weights=...)")
         bound = TreeSpec("tuple", positional.children[:count])
         rest = call_tree(TreeSpec("tuple", positional.children[count:]), keyword)
 

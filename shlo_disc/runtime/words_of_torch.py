@@ -109,7 +109,7 @@ def _of_sizes(message: str, names: Collection[str]) -> str:
     if not takes and not message.startswith(_OF_DATA):
         return message
     if "is above its range" in finding or "is below its range" in finding:
-        finding = f"{finding}, as max= and min= of its Dim say"
+        finding = f"{finding}, by max= and min= of its Dim, or as PyTorch took it to be at the export"
     finding = _ASKED.sub(lambda found: f"{_asker(found[2])} asks that {found[1]}", finding)
     if "out of range for an axis of" in finding:
         return (

@@ -26,6 +26,7 @@ from shlo_disc.runtime.described import program_text, target_text
 from shlo_disc.runtime.dims import by_name
 from shlo_disc.runtime.words_of_torch import in_words_of_torch
 from shlo_disc.shape_dialect.dtypes import BY_NAME
+from shlo_disc.torch.aliases import Aliases
 from shlo_disc.torch.arguments import Structure
 from shlo_disc.torch.tensors import as_argument, as_array, as_tensor, new_key, write_arrays
 from shlo_disc.torch.tools import Tools
@@ -230,6 +231,9 @@ class ExportedExecutable(Tools):
         self._structure = structure
         self._shown = [i for i, spec in enumerate(self._results) if spec.kind == OutputKind.USER_OUTPUT]
         self._writes = len(self._shown) < len(self._results)
+        written = [spec.target for spec in self._results if spec.kind == OutputKind.USER_INPUT_MUTATION]
+        kept, own = ({f"{s.target} of the module": _tensor_of(s, tensors) for s in part} for part in (fixed, changed))
+        self._aliases = Aliases(kept, own, written)
 
     def __repr__(self) -> str:
         header = self.executable.artifact.header
@@ -241,6 +245,7 @@ class ExportedExecutable(Tools):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""
         given = self._structure.given(args, kwargs)
+        self._aliases.check(given, self._structure.paths)
         leaves = [as_argument(t, "a buffer") for t in self._changed]
         paths = self._structure.paths
         leaves += [_without_gradient(value, f"the argument {paths[name]}") for name, value in given.items()]

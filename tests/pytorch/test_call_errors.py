@@ -97,7 +97,7 @@ def added() -> Any:
 CASES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], type[DiscError], str]] = {
     "rank": (scaled, (ones(4),), ShapeError, r"Rank mismatch for tokens: expected \(batch, 4\) and called with \(4,\)"),
     "a fixed size": (scaled, (ones(2, 5),), ShapeError, r"Shape mismatch for tokens\.shape\[1\], which was fixed"),
-    "a range": (lambda: scaled(max=8), (ones(9, 4),), ShapeError, r"batch is above its range, which ends at 8, as max"),
+    "a range": (lambda: scaled(max=8), (ones(9, 4),), ShapeError, r"batch is above its range, which ends at 8, by max"),
     "two sizes": (added, (ones(3, 4), ones(2, 4)), ShapeError, r"y\.shape\[0\] is 2, and rows is 3\..*rows = 3"),
     "a dtype": (scaled, (ones(2, 4).double(),), ArgumentTypeError, r"convert it by tokens\.to\(torch\.float32\)"),
     "no tensor": (scaled, (None,), ArgumentTypeError, "the argument tokens is NoneType, not a tensor"),
@@ -424,3 +424,70 @@ def test_functions_of_pytorch_given_as_functions_of_jax(function: Any, argument:
     with pytest.raises(ProgramError, match=r"torch\.export\.export\(module.* or call torch\.compile") as caught:
         shlo_disc.compile(function, args=(argument,))
     assert caught.value.code == "DISC-P104"
+
+
+class Adding(torch.nn.Module):
+    """Changes an argument and a buffer in place, and reads another argument and a parameter afterwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.full((4, 3), 2.0))
+        self.register_buffer("count", torch.zeros(4, 3))
+
+    def forward(self, a: Any, c: Any) -> Any:
+        a.add_(1)
+        self.count.add_(1)
+        return a * c + self.scale
+
+
+def grid(rows: int, columns: int) -> Any:
+    return torch.arange(float(rows * columns)).reshape(rows, columns)
+
+
+APART = {
+    "columns": lambda: (grid(4, 6)[:, :3], grid(4, 6)[:, 3:]),
+    "halves of one tensor": lambda: grid(4, 6).split(3, dim=1),
+    "every other column": lambda: ((m := grid(4, 6))[:, 0::2], m[:, 1::2]),
+    "rows": lambda: grid(8, 3).split(4),
+}
+TOGETHER = {
+    "one tensor twice": lambda run: 2 * (grid(4, 3),),
+    "overlapping columns": lambda run: ((m := grid(4, 6))[:, :3], m[:, 2:5]),
+    "overlapping rows": lambda run: ((m := grid(8, 3))[:4], m[2:6]),
+    "one element": lambda run: ((m := grid(8, 3))[:4], m[3:7]),
+    "a parameter that is changed": lambda run: (run.program.state_dict["scale"], grid(4, 3)),
+    "a buffer that is changed": lambda run: (grid(4, 3), run.program.state_dict["count"]),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_arguments_in_one_tensor_that_have_no_element_in_common(name: str) -> None:
+    module = Adding()
+    run = shlo_disc.compile(torch.export.export(module, (grid(4, 3), grid(4, 3))))
+    with torch.no_grad():
+        np.testing.assert_array_equal(run(*APART[name]()), module(*APART[name]()))
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_arguments_that_share_what_the_program_changes(name: str) -> None:
+    run = shlo_disc.compile(torch.export.export(Adding(), (grid(4, 3), grid(4, 3))))
+    given = TOGETHER[name](run)
+    before = [tensor.clone() for tensor in given]
+    with torch.no_grad(), pytest.raises(ArgumentTypeError, match=r"shares memory with .*pass a clone of the argument"):
+        run(*given)
+    for tensor, old in zip(given, before, strict=True):
+        np.testing.assert_array_equal(tensor.detach(), old.detach())
+
+
+def test_a_parameter_that_is_read_twice_may_be_an_argument() -> None:
+    module = Adding()
+    run = shlo_disc.compile(torch.export.export(module, (grid(4, 3), grid(4, 3))))
+    with torch.no_grad():
+        np.testing.assert_array_equal(run(grid(4, 3), module.scale), module(grid(4, 3), module.scale))
+
+
+@pytest.mark.parametrize("given", [{"layer.weight": 0}, "weights.npz", Path("weights.npz")])
+def test_weights_that_are_bound_by_position(given: Any, tmp_path: Path) -> None:
+    loaded, _ = saved(tmp_path, Steps(), ones(2, 4))
+    with pytest.raises(ArgumentTypeError, match=r"by bind\(weights=\.\.\.\)"):
+        loaded.bind(given)
