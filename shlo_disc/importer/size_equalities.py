@@ -31,7 +31,10 @@ from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 from .trace_notes import written
 
 _PACKAGE = str(Path(__file__).parents[1])
-_SEEN: ContextVar[set[tuple[str, int]] | None] = ContextVar("shlo_disc_equalities", default=None)
+_Equality = tuple[str, int, str, str]
+"""A file, a line, and the sides of an equality that it asks."""
+
+_SEEN: ContextVar[set[_Equality] | None] = ContextVar("shlo_disc_equalities", default=None)
 _CALL: ContextVar[Mapping[str, int] | None] = ContextVar("shlo_disc_sizes_of_call", default=None)
 _REMAINDER = re.compile(r"mod\(([a-zA-Z_]\w*), (\d+)\)")
 
@@ -95,13 +98,14 @@ def _install() -> None:
     kind.__bool__ = truth
 
 
-def _check(one: Any, other: Any, seen: set[tuple[str, int]], frame: Any) -> None:
+def _check(one: Any, other: Any, seen: set[_Equality], frame: Any) -> None:
     while frame is not None and frame.f_code.co_name in ("__eq__", "__ne__"):
         frame = frame.f_back
     if frame is None or not _is_users(frame.f_code.co_filename):
         return
     place = frame.f_code.co_filename, frame.f_lineno
-    if place in seen or _is_decided(one, other):
+    equality = (*place, str(one), str(other))
+    if equality in seen or _is_decided(one, other):
         return
     text = f"JAX takes {one} == {other} to be false while it traces, and so for every size"
     sizes = _CALL.get() or {}
@@ -113,7 +117,7 @@ def _check(one: Any, other: Any, seen: set[tuple[str, int]], frame: Any) -> None
             f"{place[0]}:{place[1]}: {text}, but it is true for the sizes of this call, {called}: "
             + _equality_advice(one, other)
         )
-    seen.add(place)
+    seen.add(equality)
     warnings.warn_explicit(f"{text}: {_equality_advice(one, other)} (docs/limits.md)", UserWarning, *place)
 
 

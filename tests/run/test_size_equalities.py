@@ -44,7 +44,39 @@ def test_an_equality_that_is_not_decided(name: str) -> None:
         jax.clear_caches()
         with pytest.warns(UserWarning, match=text) as warned:
             compiled()
-        assert len(warned) == 1 and warned[0].filename == __file__
+        assert len(warned) == (2 if name == "one of several" else 1)
+        assert {each.filename for each in warned} == {__file__}
+
+
+def centred(x: Any) -> Any:
+    for axis in range(x.ndim):
+        if x.shape[axis] == 1:
+            continue
+        x = x - x.mean(axis, keepdims=True)
+    return x
+
+
+def is_one(size: Any) -> bool:
+    return bool(size == 1)
+
+
+SEVERAL: dict[str, tuple[Callable[..., Any], str, tuple[int, ...]]] = {
+    "axes in a loop": (centred, "n, m", (2, 1)),
+    "two sizes of one": (lambda x: 2 * x if x.shape[0] == 1 or x.shape[0] == 2 else -x, "n", (2,)),
+    "a tuple": (lambda x: 2 * x if x.shape[0] in (1, 2) else -x, "n", (2,)),
+    "any of the sizes": (lambda x: 2 * x if any(d == 1 for d in x.shape) else -x, "n, m", (3, 1)),
+    "in a shape": (lambda x: 2 * x if 1 in x.shape else -x, "n, m", (3, 1)),
+    "a helper": (lambda x: 2 * x if is_one(x.shape[0]) or is_one(x.shape[1]) else -x, "n, m", (3, 1)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SEVERAL)
+def test_each_equality_of_a_line_is_checked(name: str) -> None:
+    """The first one is false for the sizes of the call, another is true."""
+    function, dynamic, sizes = SEVERAL[name]
+    with pytest.raises(ProgramError, match="but it is true for the sizes of this call"):
+        shlo_disc.jit(function, dynamic=dynamic)(np.ones(sizes, np.float32))
 
 
 @pytest.mark.filterwarnings("error")
