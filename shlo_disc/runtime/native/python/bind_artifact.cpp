@@ -32,11 +32,11 @@ nb::list sections_of(const nb::object &data) {
   return rows;
 }
 
-size_t choose_level_of(const std::vector<nb::bytes> &texts, const std::string &cpu) {
+size_t choose_level_of(const std::vector<nb::bytes> &texts, const std::string &cpu, bool to_run) {
   std::vector<Json> headers;
   for (const nb::bytes &text : texts)
     headers.push_back(parse_header({text.c_str(), text.size()}));
-  return choose_level(headers, cpu);
+  return choose_level(headers, cpu, to_run);
 }
 
 nb::bytes packed_constants(const nb::bytes &header, const nb::object &constants) {
@@ -61,9 +61,9 @@ void bind_artifact(nb::module_ &module) {
              "(name, offset, length) of each section of an artifact, the header first. Raises ArtifactError on any "
              "damage.");
   module.def("missing_features", &missing_features, nb::arg("features"));
-  module.def("choose_level", &choose_level_of, nb::arg("headers"), nb::arg("cpu"),
+  module.def("choose_level", &choose_level_of, nb::arg("headers"), nb::arg("cpu"), nb::arg("to_run"),
              "The number of the level to run, of those that these headers are of, the least demanding one first: that of "
-             "the name `cpu`, or if that is empty, the last one that this processor can run. Raises ArtifactError.");
+             "the name `cpu`, or if that is empty, the last one that this processor can run; `to_run`: not only to be read. Raises ArtifactError.");
   module.def("pack_constants", &packed_constants, nb::arg("header"), nb::arg("constants"),
              "The packed forms of a program's constants, as a section of an artifact has them; empty where there are none. "
              "Raises ArtifactError where the header is malformed.");
