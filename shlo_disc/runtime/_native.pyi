@@ -166,7 +166,7 @@ class CommandTime:
 def sections_of(data: object) -> list:
     """(name, offset, length) of each section of an artifact, the header first. Raises ArtifactError on any damage."""
 
-def choose_level(headers: Sequence[bytes], cpu: str) -> int:
+def choose_level(headers: Sequence[bytes], cpu: str, to_run: bool) -> int:
     """
     The number of the level to run, of those that these headers are of, the least demanding one first: that of the name
     `cpu`, or if that is empty, the last one that this processor can run. Raises ArtifactError.
