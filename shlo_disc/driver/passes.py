@@ -16,7 +16,6 @@ from shlo_disc.driver.call_checks import checks_of
 from shlo_disc.driver.compilation import Compilation, made
 from shlo_disc.errors import ProgramError
 from shlo_disc.lowering.host import build_host
-from shlo_disc.policy import policy
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import HEADER_DIGEST
 from shlo_disc.shape_dialect.dialect.names import FLOPS
@@ -27,6 +26,7 @@ from shlo_disc.shape_dialect.inference.unify_sizes import unify_sizes
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.segments import split_segments
 from shlo_disc.shape_dialect.ops.values import erase_unused_sizes
+from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.utils.regions import entry_block, terminator_of
 from shlo_disc.transforms import expand
 from shlo_disc.transforms.control_flow.barriers import remove_barriers, thin_barriers

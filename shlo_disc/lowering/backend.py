@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from shlo_disc.lowering.host_llvm.program import LoweredProgram
-from shlo_disc.policy import Policy
 from shlo_disc.shape_dialect.dialect.host import GemmTile
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.policy import Policy
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 

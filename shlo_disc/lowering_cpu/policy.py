@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.policy import Policy
+from shlo_disc.shape_dialect.policy import Policy
 
 CPU_POLICY = Policy(
     kernel_instructions=1024,

@@ -14,7 +14,7 @@ import shlo_disc
 ROOT = Path(shlo_disc.__file__).parent
 
 FLOORS = (
-    ("errors", "options", "policy"),  # what everything stands on
+    ("errors", "options"),  # what everything stands on
     ("shape_dialect",),  # what is known of shapes and ops
     (
         "runtime",
@@ -39,7 +39,8 @@ UPWARDS = {("driver", "report")}
 """`Executable` asks for its explanation, when it is wanted."""
 
 PARTS = (
-    "symbolic", "custom_calls", "dtypes", "mlir", "dialect", "dense", "utils", "ops", "build", "verifier", "inference",
+    "policy", "symbolic", "custom_calls", "dtypes", "mlir", "dialect", "dense", "utils", "ops", "build", "verifier",
+    "inference",
 )  # fmt: skip
 """The same of the parts of `shape_dialect`."""
 

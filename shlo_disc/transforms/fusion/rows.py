@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from shlo_disc.policy import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops import ELEMENTWISE, INDEX_MAPS, index_map_of
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.index_maps import result_axis
+from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.op_sets import GENERATORS
