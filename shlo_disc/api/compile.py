@@ -131,7 +131,8 @@ def _is_exported_by_torch(program: Any) -> bool:
 
 def _refuse_module(program: Any) -> None:
     """Raises ProgramError, with what to do, for a `torch.nn.Module`, and for what these functions have returned."""
-    if isinstance(program, Jitted | NativeOwner) or type(program).__name__ == "FilteredJit":
+    filtered = sys.modules.get("shlo_disc.api.filtered")
+    if isinstance(program, Jitted | NativeOwner) or (filtered and isinstance(program, filtered.FilteredJit)):
         raise ProgramError(
             f"cannot compile an object that is compiled already, {program!r}: call it, or compile the function itself"
         )

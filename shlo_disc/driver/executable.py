@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from shlo_disc.driver.stages import STAGES
 from shlo_disc.errors import OTHER_PROCESSOR, ArtifactError, OptionError
 from shlo_disc.options import CPU, Options
-from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable, MemoryStats
+from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable
 from shlo_disc.runtime.clients import client, gpu_client
 from shlo_disc.runtime.described import count_text, program_table, program_text, target_row, target_text
 from shlo_disc.runtime.dims import all_dims, by_name
 from shlo_disc.runtime.jax_arrays import collect_dropped
 from shlo_disc.runtime.native_owner import NativeOwner
+from shlo_disc.runtime.sized import Sized
 
 if TYPE_CHECKING:
     from shlo_disc.driver.compilation import Compilation
@@ -39,7 +40,7 @@ class KernelLaunch(NamedTuple):
     kind: str
 
 
-class Executable(NativeOwner):
+class Executable(Sized, NativeOwner):
     """A compiled program: call it with arrays of any shape that its signature allows.
 
     It takes and returns NumPy arrays, jax.Arrays and DLPack arrays in the pytree of the program. A call deletes
@@ -249,9 +250,9 @@ class Executable(NativeOwner):
                 files.append(path)
         return files
 
-    def seen_shapes(self) -> list[dict[str, int]]:
-        """The values of the symbols in recent calls, most recent first: sizes to tune for."""
-        return self._loaded.seen_shapes()
+    @property
+    def _sized(self) -> LoadedExecutable:
+        return self._loaded
 
     @by_name
     def explain(self, **dims: int) -> Explanation:
@@ -352,14 +353,6 @@ class Executable(NativeOwner):
         """The counters of the device: live and peak bytes, allocations."""
         return self._loaded.devices()[0].memory_stats()
 
-    @by_name
-    def prepare(self, **dims: int) -> None:
-        """Allocate the memory of a call at these values of the symbols now, so that no first call waits for it.
-
-        If you pass the largest sizes that you expect, the first call at every size is as fast as a repeated one.
-        """
-        self._loaded.prepare(**dims)
-
     def measure_peak_memory(self, *args: Any, **kwargs: Any) -> int:
         """Run the program once and return its peak of allocated bytes, as counted by the allocator.
 
@@ -370,21 +363,6 @@ class Executable(NativeOwner):
         before = self.memory_stats["live_bytes"]
         self(*args, **kwargs)
         return self.memory_stats["peak_bytes"] - before
-
-    @by_name
-    def memory(self, **dims: int) -> MemoryStats:
-        """The bytes of arena, results and constants of one call at given values of the symbols."""
-        return self._loaded.memory_stats(**dims)
-
-    @by_name
-    def cost_analysis(self, **dims: int) -> dict[str, float]:
-        """The "flops" of one call at given values of the symbols, and its "bytes accessed": arguments and results."""
-        return self._loaded.cost_analysis(**dims)
-
-    @by_name
-    def peak_memory(self, **dims: int) -> int:
-        """The bytes that one call allocates (arena and results) at given values of the symbols."""
-        return self._loaded.peak_memory(**dims)
 
     @property
     def peak_memory_formula(self) -> str:

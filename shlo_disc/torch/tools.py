@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.runtime.dims import by_name
+from shlo_disc.runtime.sized import Sized
 
 if TYPE_CHECKING:
     from shlo_disc.driver.executable import Executable, KernelLaunch
     from shlo_disc.options import Options
     from shlo_disc.report.explanation import Explanation
     from shlo_disc.report.listing import Listing
-    from shlo_disc.runtime import MemoryStats
 
 
-class Tools:
+class Tools(Sized):
     """The methods and properties of `executable` that make sense for tensors, under the same names.
 
     Values of symbols are given by the names that `signature` shows, or in one mapping.
@@ -41,6 +41,10 @@ class Tools:
                 text = f"a compiled PyTorch program has no {name!r}, but its program of arrays has: "
                 text += f"use run.executable.{name}"
             raise AttributeError(text, name=name, obj=self)
+
+    @property
+    def _sized(self) -> Executable:
+        return self.executable
 
     @property
     def signature(self) -> Any:
@@ -89,34 +93,10 @@ class Tools:
         """The code, kernel by kernel, beside your source lines, as `Executable.listing` has it."""
         return self.executable.listing(*stages, file=file)
 
-    def seen_shapes(self) -> list[dict[str, int]]:
-        """The values of the symbols in recent calls, most recent first."""
-        return self.executable.seen_shapes()
-
     @by_name
     def explain(self, **dims: int) -> Explanation:
         """The kernels of a call at given values of the symbols, measured on synthetic arguments: print it."""
         return self.executable.explain(**dims)
-
-    @by_name
-    def prepare(self, **dims: int) -> None:
-        """Allocate the memory of a call at these values of the symbols now, so that no first call waits for it."""
-        self.executable.prepare(**dims)
-
-    @by_name
-    def memory(self, **dims: int) -> MemoryStats:
-        """The bytes of arena, results and constants of one call at given values of the symbols."""
-        return self.executable.memory(**dims)
-
-    @by_name
-    def peak_memory(self, **dims: int) -> int:
-        """The bytes that one call allocates (arena and results) at given values of the symbols."""
-        return self.executable.peak_memory(**dims)
-
-    @by_name
-    def cost_analysis(self, **dims: int) -> dict[str, float]:
-        """The "flops" of one call at given values of the symbols, and its "bytes accessed"."""
-        return self.executable.cost_analysis(**dims)
 
     def report(
         self,

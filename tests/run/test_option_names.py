@@ -103,7 +103,7 @@ def test_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_environment_variables_are_known() -> None:
-    """Those that the sources name, each a word in quotes, are those of which warnings know."""
+    """The variables that the sources name, each a word in quotes, are the ones that warnings know."""
     root = Path(shlo_disc.__file__).parent
     texts = (path.read_text() for suffix in ("py", "cpp") for path in root.rglob(f"*.{suffix}"))
     named = {name for text in texts for name in re.findall(r'"SHLO_DISC_([A-Z_]+)"', text)}

@@ -196,7 +196,7 @@ def test_a_refusal_of_the_generaliser_is_told_once() -> None:
 
 
 def test_programs_show_the_arguments_that_change() -> None:
-    """Those of the first program, too, of which nothing was to be compared."""
+    """The first program has them as well, though nothing was compared with it."""
 
     def layers(weights: list[Any], x: Any) -> Any:
         return sum(x @ w for w in weights)
