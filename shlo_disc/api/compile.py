@@ -224,7 +224,8 @@ def jit(
     dynamic: the symbolic shapes, as `jax.export.symbolic_args_specs` takes them: one string for all arguments, or one
     for each positional argument (None: the sizes of that argument stay fixed), e.g. dynamic=("b, s", "b, s, ..."), or
     a dict of them by the names of arguments; "b - 1" for a size that may be 0.
-    compile_once: a call that does not fit the compiled program raises RecompileError; with False it compiles again.
+    compile_once: a call that does not fit the compiled program raises RecompileError; with False it compiles again, and
+        so for another outcome of comparisons of sizes in Python.
     static_argnums, static_argnames: arguments that are not arrays, as in `jax.jit`. Their values must be hashable, and
     each has a separate program. donate_argnums: arguments whose memory the results may reuse. A call deletes the
     jax.Arrays and Buffers in them. filter: everything in the arguments and results that is not an array is static,

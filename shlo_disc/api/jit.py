@@ -126,7 +126,7 @@ class Jitted:
         self._dynamic = dynamic
         if fault := constraint_fault(constraints):
             raise OptionError(fault)
-        self._compiler = _Compiler(compile, tuple(constraints), options)
+        self._compiler = _Compiler(compile, tuple(constraints), options, compile_once)
         self._compile_once = compile_once
         self._lock = threading.Lock()
         self._programs: dict[_Statics, _Program] = {}
@@ -275,21 +275,28 @@ class _Compiler:
     compile: Compile
     constraints: tuple[str, ...]
     options: Options | None
+    compile_once: bool
 
-    def specifications(self, call: Call, shapes: Any) -> Call:
-        """The specifications that it is compiled for."""
+    def specifications(self, call: Call, shapes: Any, decided: Sequence[str] = ()) -> Call:
+        """The specifications that it is compiled for. decided: constraints beside the stated ones."""
         from shlo_disc.runtime.call_types import specifications
 
-        specs: Call = specifications(*call, shapes, self.constraints)
+        specs: Call = specifications(*call, shapes, (*self.constraints, *decided))
         return specs
 
     def compiled(self, function: Callable[..., Any], call: Call, shapes: Any) -> Executable:
-        from shlo_disc.importer.size_equalities import sizes_of_call
+        from shlo_disc.importer.size_equalities import NewConstraint, sizes_of_call
         from shlo_disc.importer.trace_notes import static_option
 
-        args, kwargs = self.specifications(call, shapes)
-        with sizes_of_call((args, kwargs), call), static_option(_option_of_number(function, call)):
-            return self.compile(function, args=args, kwargs=kwargs, options=self.options)
+        decided: list[str] = []
+        while True:
+            args, kwargs = self.specifications(call, shapes, decided)
+            stated = None if self.compile_once else decided
+            try:
+                with sizes_of_call((args, kwargs), call, stated), static_option(_option_of_number(function, call)):
+                    return self.compile(function, args=args, kwargs=kwargs, options=self.options)
+            except NewConstraint as constraint:
+                decided.append(str(constraint))
 
     def finish(self, program: Program) -> Executable:
         """A program that has been read."""

@@ -100,8 +100,11 @@ def _gradient(read: Program, options: Options) -> Callable[[], Executable] | Non
 
     @functools.cache
     def compiled() -> Executable:
+        from shlo_disc.importer.size_guards import with_guards
+
         with exporting() as kept:
-            product = read._replace(exported=read.exported.vjp(), keeps=kept, parameters=())
+            exported = with_guards(read.exported.vjp(), read.guards)
+            product = read._replace(exported=exported, keeps=kept, parameters=())
         made: Executable = compile_read(product, options)
         return made
 

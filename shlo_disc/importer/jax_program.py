@@ -28,6 +28,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from .constraints import constraint_fault
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
 from .size_equalities import checked_sizes
+from .size_guards import with_guards
 from .specifications import (
     check_sequence,
     check_specifications,
@@ -89,8 +90,8 @@ def _export_jitted(
     warn_of_narrowed(args, kwargs)
     try:
         with tracing(()):
-            exported, kept = _export(jitted, specs)
-        return JaxProgram(exported, keeps=kept, parameters=parameters_of(function, len(args)))
+            program = _export(jitted, specs, _Options(traces_anew=_has_other_scope(specs, scope)))
+        return program._replace(parameters=parameters_of(function, len(args)))
     except MoreSizesNeeded:
         return _export_with_sizes(function, specs, scope)
 
@@ -106,8 +107,8 @@ def _export_with_sizes(function: Callable[..., Any], specs: tuple[Any, Any], sco
         sizes.append(next(names))
         traced = jax.jit(with_hidden_arguments(function))
         with contextlib.suppress(MoreSizesNeeded):
-            exported, kept = _export(traced, ((*specs[0], hidden_specs(sizes, scope)), specs[1]))
-            return JaxProgram(exported, sizes, keeps=kept, parameters=parameters_of(function, len(specs[0])))
+            program = _export(traced, ((*specs[0], hidden_specs(sizes, scope)), specs[1]))
+            return program._replace(sizes=sizes, parameters=parameters_of(function, len(specs[0])))
 
 
 def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -> Any:
@@ -121,18 +122,25 @@ def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -
 
 class _Options(NamedTuple):
     """Options of JAX's export. custom_calls: the allowed ones. rules: lowering, for primitives. is_fresh: JAX does not
-    take what it has lowered before."""
+    take what it has lowered before. traces_anew: nor what it has traced before."""
 
     custom_calls: Sequence[str] = ()
     rules: Sequence[tuple[Any, Any]] = ()
     is_fresh: bool = False
+    traces_anew: bool = False
 
 
 _PLAIN = _Options()
 
 
-def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> tuple[export.Exported, list[Any]]:
-    """Export, and what only this process has that the function calls.
+def _has_other_scope(specs: Any, scope: export.SymbolicScope) -> bool:
+    """Tells whether there are sizes of another scope than this, which no one else has."""
+    sizes: list[Any] = [size for leaf in jax.tree.leaves(specs) for size in np.shape(leaf)]
+    return any(export.is_symbolic_dim(size) and size.scope is not scope for size in sizes)
+
+
+def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> JaxProgram:
+    """Export, and find what only this process has that the function calls.
 
     jax.export refuses custom calls that it promises no compatibility for. Which of them can be compiled is decided with
     the rest of the program, where the user's source line is known.
@@ -143,7 +151,7 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> 
     callbacks.install_for_exports()
     try:
         exporter = export.export(jitted, platforms=["cpu"], disabled_checks=checks, _override_lowering_rules=rules)
-        with exporting() as kept, noted_traces(), checked_sizes():
+        with exporting() as kept, noted_traces(), checked_sizes(options.traces_anew) as asked:
             exported = exporter(*specs[0], **specs[1])
     except NotImplementedError as error:
         if options.rules or "fft_length" not in str(error):
@@ -171,7 +179,8 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> 
     is_known = options.is_fresh or bool(kept)
     if not is_known and any(name.encode() in exported.mlir_module_serialized for name in OF_THIS_PROCESS):
         return _export(jitted, specs, options._replace(is_fresh=True))
-    return exported, kept
+    guards = tuple(asked.values())
+    return JaxProgram(with_guards(exported, guards), keeps=kept, guards=guards)
 
 
 def platform_index(exported: export.Exported, platforms: Sequence[str]) -> int:

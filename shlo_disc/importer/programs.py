@@ -15,7 +15,8 @@ class JaxProgram(NamedTuple):
     source: where it was read from, for messages; None when this process made it, and its bytecode is known to be whole.
     limits: those of reading it when it is from outside; None means the environment's. keeps: what only this process has
     and the program calls, which stays alive as long as this. parameters: the names of the function's positional
-    parameters, "" for one that is not passed by name; () where they are not known.
+    parameters, "" for one that is not passed by name; () where they are not known. guards: `SizeGuard`s that the module
+    asserts, and that its derivatives have to.
     """
 
     exported: Any
@@ -24,6 +25,7 @@ class JaxProgram(NamedTuple):
     limits: Limits | None = None
     keeps: Sequence[Any] = ()
     parameters: tuple[str, ...] = ()
+    guards: tuple[Any, ...] = ()
 
     def trees(self) -> tuple[Any, Any]:
         """The pytrees of the arguments, the hidden ones left out, and of the results."""

@@ -43,7 +43,7 @@ class SizeRequests:
             raise MoreSizesNeeded
         self._taken += 1
         # What jax.jit has traced before has the sizes that were taken then: every trace after this one is a new one.
-        self._stack.enter_context(_new_trace())
+        self._stack.enter_context(new_trace())
         return self._hidden[self._taken - 1]
 
 
@@ -57,7 +57,7 @@ def _trace_context() -> Any:
     return jax.make_user_context(None)
 
 
-def _new_trace() -> contextlib.AbstractContextManager[Any]:
+def new_trace() -> contextlib.AbstractContextManager[Any]:
     """While this lasts, JAX traces anew what it has traced in another such context, or in none."""
     context: contextlib.AbstractContextManager[Any] = _trace_context()(next(_TRACES))
     return context
@@ -68,7 +68,7 @@ def tracing(hidden: Sequence[Any]) -> Iterator[None]:
     """While this lasts, traced functions may ask for sizes."""
     with contextlib.ExitStack() as stack:
         if hidden:
-            stack.enter_context(_new_trace())
+            stack.enter_context(new_trace())
         token = _ACTIVE.set(SizeRequests(hidden, stack))
         try:
             yield

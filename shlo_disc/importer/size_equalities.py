@@ -3,7 +3,7 @@
 
 JAX raises an error for `n < 4` where sizes go both ways. For `n == 4` it says False, as `==` of sizes also serves to
 find them in dicts, and any size that has a name is true, as in `if n % 2`. The function would silently be compiled for
-some of the sizes only.
+some of the sizes only. Here an equality becomes a guard of the program, which refuses the sizes for which it is true.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import site
 import sys
 import sysconfig
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -28,36 +28,65 @@ from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
+from .requested_sizes import new_trace
+from .size_guards import SizeGuard
 from .trace_notes import written
 
 _PACKAGE = str(Path(__file__).parents[1])
 _Equality = tuple[str, int, str, str]
 """A file, a line, and the sides of an equality that it asks."""
 
-_SEEN: ContextVar[set[_Equality] | None] = ContextVar("shlo_disc_equalities", default=None)
-_CALL: ContextVar[Mapping[str, int] | None] = ContextVar("shlo_disc_sizes_of_call", default=None)
+
+class NewConstraint(BaseException):
+    """A call decides a comparison of sizes, and the function is to be traced again under this constraint.
+
+    No `except Exception` on the way may hold it back.
+    """
+
+
+class _Sizes(NamedTuple):
+    """The sizes of a call that the function is compiled for, in a scope of their own.
+
+    stated: the constraints of comparisons that the call has decided; None where it decides none.
+    """
+
+    values: Mapping[str, int]
+    stated: Sequence[str] | None
+
+
+_SEEN: ContextVar[dict[_Equality, SizeGuard] | None] = ContextVar("shlo_disc_equalities", default=None)
+_CALL: ContextVar[_Sizes | None] = ContextVar("shlo_disc_sizes_of_call", default=None)
 _REMAINDER = re.compile(r"mod\(([a-zA-Z_]\w*), (\d+)\)")
 
 
 @contextlib.contextmanager
-def checked_sizes() -> Iterator[None]:
+def checked_sizes(traces_anew: bool = False) -> Iterator[Mapping[_Equality, SizeGuard]]:
     """While this lasts, what JAX answers about sizes without deciding it does not pass unnoticed in the user's code.
 
     An equality causes a UserWarning at its line, and raises ProgramError where the answer is wrong for the sizes of
-    `sizes_of_call`. A truth value raises ProgramError.
+    `sizes_of_call`; the result has a guard for each, which a program has to be given. A truth value raises
+    ProgramError.
+
+    traces_anew: JAX may have traced a part of the function for these very sizes, in which it would ask nothing again.
     """
     _install()
-    token = _SEEN.set(set())
+    seen: dict[_Equality, SizeGuard] = {}
+    token = _SEEN.set(seen)
     try:
-        yield
+        with new_trace() if traces_anew and _CALL.get() is None else contextlib.nullcontext():
+            yield seen
     finally:
         _SEEN.reset(token)
 
 
 @contextlib.contextmanager
-def sizes_of_call(specs: Any, call: Any) -> Iterator[None]:
-    """While this lasts, a function is compiled for a call whose arguments have these specifications."""
-    token = _CALL.set(_symbols(specs, call))
+def sizes_of_call(specs: Any, call: Any, stated: Sequence[str] | None = None) -> Iterator[None]:
+    """While this lasts, a function is compiled for a call whose arguments have these specifications.
+
+    stated: comparisons of sizes that are not decided have the outcome that is right for the call, and the program
+    refuses other sizes. Raises NewConstraint for each that is not among those stated.
+    """
+    token = _CALL.set(_Sizes(_symbols(specs, call), stated))
     try:
         yield
     finally:
@@ -88,46 +117,102 @@ def _install() -> None:
     def equal(self: Any, other: Any) -> Any:
         result = plain(self, other)
         if result is False and (seen := _SEEN.get()) is not None:
-            _check(self, other, seen, sys._getframe(1))
+            return _answer(self, other, seen, sys._getframe(1))
         return result
 
     def truth(self: Any) -> bool:
-        return _SEEN.get() is None or _truth(self, sys._getframe(1))
+        return (seen := _SEEN.get()) is None or _truth(self, seen, sys._getframe(1))
 
     kind.__eq__ = equal
     kind.__bool__ = truth
+    for operator, name in _COMPARISONS.items():
+        setattr(kind, name, _comparing(getattr(kind, name), operator))
 
 
-def _check(one: Any, other: Any, seen: set[_Equality], frame: Any) -> None:
+_COMPARISONS = {">=": "__ge__", "<=": "__le__", ">": "__gt__", "<": "__lt__"}
+
+
+def _comparing(plain: Any, operator: str) -> Any:
+    """A comparison of sizes that a call decides where JAX cannot and `sizes_of_call` says so."""
+
+    @functools.wraps(plain)
+    def compare(self: Any, other: Any) -> Any:
+        try:
+            return plain(self, other)
+        except Exception as error:
+            if type(error).__name__ != "InconclusiveDimensionOperation" or (seen := _SEEN.get()) is None:
+                raise
+            answer = _decide(self, operator, other, seen, sys._getframe(1))
+            if answer is None:
+                raise
+            return answer
+
+    return compare
+
+
+def _decide(one: Any, operator: str, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool | None:
+    """The outcome of a comparison for the call that decides, which the program then requires; None without one."""
+    call, (file, line) = _CALL.get(), (frame.f_code.co_filename, frame.f_lineno)
+    if call is None or call.stated is None or not _is_users(file):
+        return None
+    relation = Relation(operator, Expr.parse(str(one)), Expr.parse(str(other)))
+    if not relation.symbols() <= call.values.keys():
+        return None
+    is_true = relation.evaluate(call.values)
+    kept = relation if is_true else relation.negate()
+    if (text := _as_constraint(kept)) and text not in call.stated:
+        raise NewConstraint(text)
+    seen[file, line, str(relation), ""] = SizeGuard(kept, f"Expected {kept}, which decides a branch at {file}:{line}.")
+    return is_true
+
+
+def _as_constraint(relation: Relation) -> str:
+    """A relation as a constraint of JAX's; "" where JAX cannot state it."""
+    text = str(written(relation))
+    try:
+        export.SymbolicScope((text,))
+    except ValueError:
+        return ""
+    return text
+
+
+def _answer(one: Any, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool:
+    """The answer to an equality that JAX takes to be false."""
     while frame is not None and frame.f_code.co_name in ("__eq__", "__ne__"):
         frame = frame.f_back
     if frame is None or not _is_users(frame.f_code.co_filename):
-        return
+        return False
     place = frame.f_code.co_filename, frame.f_lineno
     equality = (*place, str(one), str(other))
     if equality in seen or _is_decided(one, other):
-        return
-    text = f"JAX takes {one} == {other} to be false while it traces, and so for every size"
-    sizes = _CALL.get() or {}
-    values = [_value(size, sizes) for size in (one, other)]
+        return False
+    if (answer := _decide(one, "==", other, seen, frame)) is not None:
+        return answer
+    where = f"{place[0]}:{place[1]}"
+    sides = [Expr.parse(str(size)) for size in (one, other)]
+    sizes = call.values if (call := _CALL.get()) else {}
+    values = [_value(side, sizes) for side in sides]
+    text, advice = f"JAX takes {one} == {other} to be false while it traces", _equality_advice(one, other)
     if None not in values and values[0] == values[1]:
-        symbols = sorted(Expr.parse(str(one)).symbols() | Expr.parse(str(other)).symbols())
-        called = ", ".join(f"{name} = {sizes[name]}" for name in symbols)
-        raise ProgramError(
-            f"{place[0]}:{place[1]}: {text}, but it is true for the sizes of this call, {called}: "
-            + _equality_advice(one, other)
-        )
-    seen.add(equality)
-    warnings.warn_explicit(f"{text}: {_equality_advice(one, other)} (docs/limits.md)", UserWarning, *place)
+        symbols = sorted(sides[0].symbols() | sides[1].symbols())
+        called = "for the sizes of this call, " + ", ".join(f"{name} = {sizes[name]}" for name in symbols)
+        raise ProgramError(f"{where}: {text}, and so for every size, but it is true {called}: {advice}{_BOTH}")
+    relation = Relation("!=", *sides)
+    seen[equality] = SizeGuard(relation, f"Expected {relation}, as {where} was compiled: {_choice(one, other)}.")
+    refused = "so the program refuses the sizes for which it is true. To serve them as well"
+    warnings.warn_explicit(f"{text}, {refused}, {advice}{_BOTH} (docs/limits.md)", UserWarning, *place)
+    return False
 
 
-def _value(size: Any, sizes: Mapping[str, int]) -> int | None:
+_BOTH = "; or give shlo_disc.jit compile_once=False, which compiles a program for each outcome"
+
+
+def _value(size: Expr, sizes: Mapping[str, int]) -> int | None:
     """The value of a size where the symbols have these values; None where one is not known."""
-    expr = Expr.parse(str(size))
-    return expr.evaluate(sizes) if expr.symbols() <= sizes.keys() else None
+    return size.evaluate(sizes) if size.symbols() <= sizes.keys() else None
 
 
-def _truth(size: Any, frame: Any) -> bool:
+def _truth(size: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool:
     """The truth value of a size. Raises ProgramError where it depends on symbols and the user's code asks for it."""
     token = _SEEN.set(None)  # comparisons use equalities
     try:
@@ -141,10 +226,12 @@ def _truth(size: Any, frame: Any) -> bool:
     place = frame.f_code.co_filename, frame.f_lineno
     if not _is_users(place[0]):
         return True
+    if (is_zero := _decide(size, "==", 0, seen, frame)) is not None:
+        return not is_zero
     raise ProgramError(
         f"{place[0]}:{place[1]}: the truth value of the size {size} is not the same for all sizes, for it may be 0: "
         f"{_choice(size)}, or state a constraint that decides it: {_constraint(size, '==', 0)} or "
-        f"{_constraint(size, '>=', 1)}"
+        f"{_constraint(size, '>=', 1)}{_BOTH}"
     )
 
 
@@ -210,4 +297,4 @@ def _is_decided(one: Any, other: Any) -> bool:
         _SEEN.reset(token)
 
 
-__all__ = ["checked_sizes", "sizes_of_call"]
+__all__ = ["NewConstraint", "checked_sizes", "sizes_of_call"]

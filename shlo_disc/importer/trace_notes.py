@@ -243,7 +243,8 @@ def _on_comparison(left: str, op: str, right: str) -> str:
     likely, other = sorted((relation, relation.negate()), key=lambda r: r.operator not in (">", ">="))
     stated = (
         "JAX decides one way for all sizes: state which one holds for yours, "
-        f'constraints=("{written(likely)}",) or constraints=("{written(other)}",)'
+        f'constraints=("{written(likely)}",) or constraints=("{written(other)}",), or give shlo_disc.jit '
+        "compile_once=False, which compiles a program for each outcome"
     )
     if op in ("<", ">"):  # as Python's min and max compare
         sizes = f"({left}, {right})"

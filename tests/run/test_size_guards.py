@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Guards of programs: relations of sizes that a branch in Python has assumed while JAX traced."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+import shlo_disc
+from shlo_disc.importer.size_guards import SizeGuard, with_guards
+from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
+
+RELATIONS = (
+    "n != 1", "n + m != 5", "2*n - 3 != m", "mod(n, 3) != 2", "mod(n - 10, 4) != m", "floordiv(n, 2) != m",
+    "floordiv(n - 10, 3) != 0 - m", "max(n, m) != 3", "min(2*n - m, m*n) != 4", "n*m^2 != 12", "n <= 4", "m < n",
+    "n >= 3", "n > 2*m", "mod(n, 2) == 1",
+)  # fmt: skip
+
+
+def ones(*sizes: int) -> np.ndarray[Any, Any]:
+    return np.ones(sizes, np.float32)
+
+
+@pytest.mark.parametrize("text", RELATIONS)
+def test_a_program_refuses_exactly_the_sizes_that_break_its_guard(text: str) -> None:
+    n, m = export.symbolic_shape("n, m")
+    specs = [jax.ShapeDtypeStruct((size,), np.float32) for size in (n, m)]
+    relation = Relation.parse(text)
+    guarded = with_guards(export.export(jax.jit(lambda x, y: x.sum() + y))(*specs), [SizeGuard(relation, "No.")])
+    compiled = shlo_disc.compile(guarded)
+    outcomes = set()
+    for sizes in itertools.product((1, 2, 3, 4, 5, 6, 7, 9, 13, 16), (1, 2, 3, 4, 5)):
+        holds = relation.evaluate(dict(zip("nm", sizes, strict=True)))
+        outcomes.add(holds)
+        if holds:
+            np.testing.assert_array_equal(compiled(*map(ones, sizes)), sizes[0] + ones(sizes[1]))
+        else:
+            with pytest.raises(shlo_disc.ShapeError, match="No"):
+                compiled(*map(ones, sizes))
+    assert outcomes == {True, False}
+
+
+def test_jax_checks_a_guard_as_well() -> None:
+    (n,) = export.symbolic_shape("n")
+    exported = export.export(jax.jit(lambda x: -x))(jax.ShapeDtypeStruct((n,), np.float32))
+    guarded = with_guards(exported, [SizeGuard(Relation.parse("mod(n, 3) != 1"), "No.")])
+    np.testing.assert_array_equal(guarded.call(ones(3)), -ones(3))
+    with pytest.raises(Exception, match="refining shapes"):
+        guarded.call(ones(4))
+
+
+def special(x: Any) -> Any:
+    return 2 * x if x.shape[0] == 1 else -x
+
+
+@pytest.mark.filterwarnings("ignore:JAX takes")
+def test_an_equality_that_was_taken_to_be_false(tmp_path: Path) -> None:
+    """The guard stays with the program: in files, in another process, in derivatives, and where JAX traces nothing."""
+    compiled = shlo_disc.compile(special, args=(("n", "float32"),))
+    compiled.save(tmp_path / "special.disc")
+    loaded = shlo_disc.load(tmp_path / "special.disc", trust=True)
+    apart = shlo_disc.compile(special, args=(("n", "float32"),), options=shlo_disc.Options(isolate=True))
+    lowered = shlo_disc.jit(special, dynamic="n").lower(ones(3))
+    exported = export.deserialize(bytearray(lowered.exported.serialize()))
+    for program in (compiled, loaded, apart, lowered.compile(), shlo_disc.compile(exported)):
+        np.testing.assert_array_equal(program(ones(3)), -ones(3))
+        with pytest.raises(shlo_disc.ShapeError, match=r"Expected n != 1, as .*test_size_guards\.py:\d+ was compiled"):
+            program(ones(1))
+    gradient = jax.grad(lambda x: compiled(x).sum())
+    np.testing.assert_array_equal(gradient(jnp.ones(3)), -ones(3))
+    with pytest.raises(shlo_disc.ShapeError):
+        gradient(jnp.ones(1))
+
+
+@pytest.mark.filterwarnings("ignore:JAX takes")
+def test_a_function_that_jax_has_traced_for_the_same_symbols() -> None:
+    (n,) = export.symbolic_shape("n")
+    spec = jax.ShapeDtypeStruct((n,), np.float32)
+    inner = jax.jit(special)
+    export.export(inner)(spec)
+    for function in (inner, lambda x: inner(x) + 1, inner):
+        with pytest.raises(shlo_disc.ShapeError):
+            shlo_disc.compile(function, args=(spec,))(ones(1))
+    np.testing.assert_array_equal(shlo_disc.compile(lambda x: x + 1, args=(spec,))(ones(1)), 2 * ones(1))
+
+
+def padded(x: Any) -> Any:
+    if x.shape[0] < 4:
+        return jnp.pad(x, (0, 4 - x.shape[0]))
+    if x.shape[0] > 6 or x.shape[0] == 5:
+        return 3 * x
+    return x[:4]
+
+
+def caught(x: Any) -> Any:
+    try:
+        return 2 * x if x.shape[0] == 1 else -x
+    except Exception:
+        return x
+
+
+BRANCHES: dict[str, tuple[Callable[..., Any], int]] = {
+    "an equality": (special, 2),
+    "a size of 1 that is taken away": (lambda x: jnp.squeeze(x, 0) if x.shape[0] == 1 else x.sum(), 2),
+    "a truth value": (lambda x: x[1:] if x.shape[0] % 2 else 2 * x, 2),
+    "orders": (padded, 4),
+    "max": (lambda x: jnp.zeros(max(x.shape[0], 3)) + x.sum(), 2),
+    "a quotient": (lambda x: 2 * x if x.shape[0] // 2 > 1 else x, 2),
+    "one of several": (lambda x: 2 * x if x.shape[0] in (1, 2, 5) else -x, 4),
+    "an inner function": (lambda x: jax.jit(special)(x) + 1, 2),
+    "except": (caught, 2),
+    "in a scan": (lambda x: jax.lax.scan(lambda c, v: (c + v * (3 if x.shape[0] == 2 else 1), c), 0.0, x)[1], 2),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", BRANCHES)
+def test_each_outcome_has_a_program_where_a_function_may_be_compiled_again(name: str) -> None:
+    function, count = BRANCHES[name]
+    for order in ((3, 1, 4, 2, 5, 8, 7, 6), (1, 2, 3, 4, 5, 6, 7, 8)):
+        compiled = shlo_disc.jit(function, dynamic="n", compile_once=False)
+        for n in (*order, *order):
+            x = np.arange(n, dtype=np.float32)
+            np.testing.assert_allclose(compiled(x), function(jnp.asarray(x)))
+        assert compiled.compile_count <= count + 1
+        if name != "one of several":
+            assert compiled.compile_count == count
+
+
+def test_sizes_that_are_equal_have_a_program() -> None:
+    def joined(x: Any, y: Any) -> Any:
+        return x + y if x.shape == y.shape else jnp.concatenate([x, y])
+
+    compiled = shlo_disc.jit(joined, dynamic=("n", "m"), compile_once=False)
+    for n, m in ((3, 4), (3, 3), (4, 4), (1, 1), (2, 1)):
+        np.testing.assert_array_equal(compiled(ones(n), ones(m)), joined(ones(n), ones(m)) if n == m else ones(n + m))
+    assert compiled.compile_count == 2
