@@ -23,7 +23,7 @@ from shlo_disc.shape_dialect.dialect.host import (
 )
 from shlo_disc.shape_dialect.dialect.problems import ConvolutionProduct, MatrixProduct
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.utils.regions import terminator_of
+from shlo_disc.shape_dialect.utils.regions import is_fixed, terminator_of
 from shlo_disc.shape_dialect.utils.views import root
 
 Values = Sequence[ir.Value]
@@ -69,6 +69,7 @@ class Products:
     def __init__(self, tile_of: TileOf, functions: Mapping[str, func.FuncOp]):
         self.tile_of = tile_of
         self.functions = functions
+        self._calls: dict[Any, tuple[RuntimeCall, list[tuple[int, Packed | None]]]] = {}
 
     def single(self, problem: MatrixProduct, inputs: Values, outputs: Values) -> RuntimeCall:
         """The call of a product by itself.
@@ -86,7 +87,23 @@ class Products:
         return _convolution(problem, self.single(problem.product, inputs, outputs))
 
     def several(self, fusion: func.FuncOp, inputs: Values, outputs: Values) -> RuntimeCall:
-        """The call of a fusion of kind "gemm": products of one left-hand side, each with its epilogue."""
+        """The call of a fusion of kind "gemm": products of one left-hand side, each with its epilogue.
+
+        The calls of one fusion are alike where operands coincide alike and the same ones can be packed ahead.
+        """
+        values = [*inputs, *outputs]
+        key = fusion.name.value, tuple(map(values.index, values)), tuple(is_fixed(root(v)) for v in inputs)
+        if key not in self._calls:
+            call = self._several(fusion, inputs, outputs)
+            parts = [(v.value, v.form) if isinstance(v, PackedOperand) else (v, None) for v in call.operands.values]
+            self._calls[key] = call, [(values.index(value), form) for value, form in parts]
+        call, places = self._calls[key]
+        operands = Operands()
+        for place, form in places:
+            operands.number(values[place] if form is None else PackedOperand(values[place], form))
+        return replace(call, operands=operands)
+
+    def _several(self, fusion: func.FuncOp, inputs: Values, outputs: Values) -> RuntimeCall:
         block = fusion.entry_block
         outer = dict(zip(block.arguments, inputs, strict=True))
         outer |= dict(zip(terminator_of(block).operands, outputs, strict=True))

@@ -369,6 +369,10 @@ def buffer_type() -> ir.Type:
     return ir.MemRefType.get([DYNAMIC], ir.IntegerType.get_signless(8))
 
 
+_written = remembered(to_attribute)
+"""The attribute of parameters that many calls have alike."""
+
+
 def write_op(
     name: str,
     call: Any,
@@ -377,7 +381,8 @@ def write_op(
     more: dict[str, ir.Attribute] | None = None,
 ) -> ir.Operation:
     """Create an op of `disc_host` at the insertion point."""
-    attributes = {CALL: to_attribute(call), **(more or {})}
+    written = _written(call) if isinstance(call, Gemm | ConvolutionCall) else to_attribute(call)
+    attributes = {CALL: written, **(more or {})}
     return ir.Operation.create(f"disc_host.{name}", list(results), list(operands), attributes)
 
 

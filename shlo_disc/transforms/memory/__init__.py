@@ -121,6 +121,7 @@ class Planner:
         self.kept: dict[ir.Value, ir.Value] = {}
         self._roots_of: dict[ir.Operation, list[ir.Value]] = {}
         self._estimates: dict[Expr, int] = {}
+        self._bytes_of: dict[ir.Type, tuple[Expr, Expr]] = {}
 
     def run(self) -> MemoryPlan:
         """Place every result."""
@@ -147,8 +148,7 @@ class Planner:
         """Put a value that begins with `op` into `buffer`, or into a slot that is free, up to the position `until`."""
         position = self.live.begin[op]
         if buffer is None:
-            exact = self.facts.simplify(product(dims_of(value)) * bytes_of(element_type_of(value)))
-            size = self.facts.simplify(round_up(exact, ALIGNMENT))
+            exact, size = self._bytes(value)
             slot = self._free_slot(size, position, op)
             if slot is None:
                 slot = Slot(size, self.segment)
@@ -195,7 +195,7 @@ class Planner:
             return None
         owner, position = self.live.returned[value]
         if owner.name == "func.func":
-            return Buffer(self.facts.simplify(product(dims_of(value)) * bytes_of(element_type_of(value))), position)
+            return Buffer(self._bytes(value)[0], position)
         present = self._present(owner, position)
         found = Destination(present, lambda: present is None or self._may_replace(present, op, index))
         if DESTINATION.match(lambda d: d, found) is None or not self.decisions.take(DESTINATION.name, op):
@@ -252,6 +252,13 @@ class Planner:
         if op not in self._roots_of:
             self._roots_of[op] = [root(value) for value in op.operands]
         return self._roots_of[op]
+
+    def _bytes(self, value: ir.Value) -> tuple[Expr, Expr]:
+        """The bytes of a value, and these up to a multiple of the alignment; found once for a type."""
+        if value.type not in self._bytes_of:
+            exact = self.facts.simplify(product(dims_of(value)) * bytes_of(element_type_of(value)))
+            self._bytes_of[value.type] = exact, self.facts.simplify(round_up(exact, ALIGNMENT))
+        return self._bytes_of[value.type]
 
     def _estimate(self, size: Expr) -> int:
         """`Facts.estimate`, found once."""
