@@ -13,6 +13,11 @@ def get_include() -> str:
     return str(Path(__file__).parent / "include")
 
 
+def get_cmake_dir() -> str:
+    """The folder of the CMake package, whose target is `shlo_disc::runtime`, for -Dshlo_disc_DIR."""
+    return str(Path(__file__).parent / "cmake")
+
+
 def get_library() -> str:
     """The path of `libshlo_disc_runtime.so`, for a linker. Raises FileNotFoundError where it was not built."""
     return _built("libshlo_disc_runtime.so")

@@ -35,6 +35,7 @@ extern "C" {
 
 #ifndef DLPACK_DLPACK_H_
 enum { kDLCPU = 1 };
+enum { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 };
 
 typedef struct {
   int32_t device_type; /* kDLCPU */
@@ -42,7 +43,7 @@ typedef struct {
 } DLDevice;
 
 typedef struct {
-  uint8_t code; /* 0: signed, 1: unsigned, 2: floating, 4: bfloat16, 5: complex, 6: boolean, others as in DLPack */
+  uint8_t code; /* kDLInt, kDLFloat, ..., others as in DLPack */
   uint8_t bits;
   uint16_t lanes; /* 1 */
 } DLDataType;
@@ -125,6 +126,9 @@ void disc_free_program(disc_program_t *program);
 /* The name of the function that was compiled. */
 const char *disc_name(const disc_program_t *program);
 
+/* The level of processors whose code runs, such as "x86-64-v3"; "" for a program without levels. */
+const char *disc_level(const disc_program_t *program);
+
 /* How many arguments a call takes (those that are bound do not count), and how many results it has. */
 size_t disc_argument_count(const disc_program_t *program);
 size_t disc_result_count(const disc_program_t *program);
@@ -138,6 +142,7 @@ typedef struct disc_array_info {
   size_t rank;
   const int64_t *sizes;         /* rank of them; -1 where the size is symbolic */
   const char *const *size_texts; /* rank of them: "b", "2*s + 1", "768" */
+  const char *name;             /* as the user's function has it: "params['w']"; "" where it is not known, as of results */
 } disc_array_info;
 
 /* The specification of an argument or result. Error: ValueError where there is none of that number. */

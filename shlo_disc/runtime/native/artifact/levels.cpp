@@ -5,6 +5,7 @@
 #include "cpu_features.h"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 
 namespace disc {
@@ -22,6 +23,28 @@ std::string cpu_of(const Json &header) {
   const Json *cpu = target_member(header, "cpu");
   const auto *name = cpu == nullptr ? nullptr : cpu->get<std::string>();
   return name == nullptr ? "" : *name;
+}
+
+/// The user's names of the arguments, such as "params['w']": their paths with the names of parameters for positions.
+std::vector<std::string> argument_names(const Json &header, const std::vector<ArraySpec> &arguments) {
+  const Json *pytree = header.member("pytree");
+  const Json *member = pytree == nullptr ? nullptr : pytree->member("names");
+  const auto *list = member == nullptr ? nullptr : member->get<Json::List>();
+  std::vector<std::string> names;
+  for (const ArraySpec &spec : arguments) {
+    constexpr std::string_view kPosition = "args[";
+    size_t end = spec.path.find(']'), position = 0;
+    if (!spec.path.starts_with(kPosition) || end == std::string::npos) {
+      names.push_back(spec.path);
+      continue;
+    }
+    const char *digits = spec.path.data() + kPosition.size(), *close = spec.path.data() + end;
+    auto [last, error] = std::from_chars(digits, close, position);
+    bool is_known = error == std::errc() && last == close && list != nullptr && position < list->size();
+    const std::string *name = is_known ? (*list)[position].get<std::string>() : nullptr;
+    names.push_back(name == nullptr || name->empty() ? "" : *name + spec.path.substr(end + 1));
+  }
+  return names;
 }
 
 /// The features of a level's code that this processor lacks; none where the header does not state features.
@@ -108,13 +131,14 @@ size_t choose_level(const std::vector<Json> &headers, std::string_view cpu, bool
 
 Level read_level(const Sections &sections, const std::vector<Json> &headers, std::string_view cpu) {
   size_t level = choose_level(headers, cpu);
-  Level read{read_header(headers[level]), section_named(sections, level_section("object", level)),
+  Level read{read_header(headers[level]), cpu_of(headers[level]), {}, section_named(sections, level_section("object", level)),
              constants_of(sections, level), section_named(sections, level_section("packed", level))};
   if (!read.header.device.empty())
     bad_artifact("made for " + read.header.device,
                  {"; this client's device is the CPU",
                   ", and programs of the C API run on the CPU: compile the program by `python -m shlo_disc compile "
                   "PROGRAM --target cpu -o FILE`"});
+  read.names = argument_names(headers[level], read.header.program.arguments);
   return read;
 }
 

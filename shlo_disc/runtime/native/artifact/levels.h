@@ -30,6 +30,8 @@ size_t choose_level(const std::vector<Json> &headers, std::string_view cpu, bool
 /// What processors need of one level. Object code, constants and what is packed of them lie in the bytes of the artifact.
 struct Level {
   Header header;
+  std::string cpu; // its name; empty: the processor that compiled it
+  std::vector<std::string> names; // the user's names of the arguments, "" for one without
   std::string_view object, constants, packed;
 };
 

@@ -8,8 +8,8 @@
 
 namespace disc::capi {
 
-ArrayText::ArrayText(const ArraySpec &spec)
-    : path(spec.path), dtype(info(spec.dtype).numpy), type(data_type(spec.dtype)) {
+ArrayText::ArrayText(const ArraySpec &spec, std::string name)
+    : path(spec.path), name(std::move(name)), dtype(info(spec.dtype).numpy), type(data_type(spec.dtype)) {
   for (const DimSpec &dim : spec.shape) {
     sizes.push_back(dim.size);
     texts.push_back(dim.text);
@@ -21,7 +21,7 @@ ArrayText::ArrayText(const ArraySpec &spec)
 void ArrayText::write(disc_array_info *out) const {
   check_struct_size(out->struct_size, "disc_array_info");
   disc_array_info known{out->struct_size, path.c_str(),         dtype.c_str(), type, sizes.size(), sizes.data(),
-                        text_pointers.data()};
+                        text_pointers.data(), name.c_str()};
   std::memcpy(out, &known, std::min(out->struct_size, sizeof(known)));
 }
 
@@ -31,6 +31,10 @@ using namespace disc::capi;
 
 const char *disc_name(const disc_program_t *program) {
   return program != nullptr ? program->loaded->program().name.c_str() : nullptr;
+}
+
+const char *disc_level(const disc_program_t *program) {
+  return program != nullptr ? program->loaded->level.c_str() : nullptr;
 }
 
 const char *disc_symbol(const disc_program_t *program, size_t index) {

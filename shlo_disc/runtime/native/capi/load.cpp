@@ -120,12 +120,13 @@ std::unique_ptr<disc_program> load(const Bytes &bytes, const disc_load_options &
   if (level.header.replicas > 1)
     bad_value("the program runs on " + std::to_string(level.header.replicas) + " devices, programs from C on one");
   auto loaded = std::make_shared<Loaded>();
+  loaded->level = std::move(level.cpu);
   loaded->executable = std::make_shared<Executable>(
       device_of(options), std::move(level.header.program), ProgramCode{level.object, {}},
       ConstantBlock{level.constants.data(), static_cast<int64_t>(level.constants.size()), bytes.data, level.packed},
       options.memo_bytes != 0 ? options.memo_bytes : kMemoBytes, false);
   for (const ArraySpec &spec : loaded->program().arguments)
-    loaded->arguments.emplace_back(spec);
+    loaded->arguments.emplace_back(spec, std::move(level.names[loaded->arguments.size()]));
   for (const ArraySpec &spec : loaded->program().results)
     loaded->results.emplace_back(spec);
   auto none = std::make_shared<Bound>();

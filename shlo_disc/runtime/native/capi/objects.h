@@ -15,12 +15,12 @@ namespace disc::capi {
 
 /// A specification as disc_array_info points at it.
 struct ArrayText {
-  explicit ArrayText(const ArraySpec &spec);
+  explicit ArrayText(const ArraySpec &spec, std::string name = "");
   ArrayText(ArrayText &&) = default; // a copy would point into the original
 
   void write(disc_array_info *info) const;
 
-  std::string path, dtype;
+  std::string path, name, dtype;
   ::DLDataType type;
   std::vector<int64_t> sizes;
   std::vector<std::string> texts;
@@ -30,6 +30,7 @@ struct ArrayText {
 struct Loaded {
   std::shared_ptr<Executable> executable;
   std::vector<ArrayText> arguments, results;
+  std::string level;
 
   const Program &program() const { return executable->program(); }
 };
