@@ -62,7 +62,7 @@ private:
     made.data = elements.data();
     made.device.device_type = kDLCPU;
     made.ndim = static_cast<int32_t>(rank);
-    made.dtype = {2, 32, 1};
+    made.dtype = {kDLFloat, 32, 1};
     made.shape = sizes;
     return made;
   }
