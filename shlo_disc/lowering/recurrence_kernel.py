@@ -21,8 +21,8 @@ from shlo_disc.lowering.recurrence_schedule import IterationSchedule, Step
 from shlo_disc.shape_dialect.dialect.fusion import Recurrence, fusion_of
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, func, ir, scf
+from shlo_disc.shape_dialect.ops.recurrences import LoopOfRows, loop_of_rows, row_dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.transforms.fusion.recurrence import LoopOfRows, dots_of, recurrence_of, row_dims
 
 _UNKNOWN_TRIP = 8
 
@@ -33,7 +33,7 @@ def loops_of(fusion: func.FuncOp) -> list[LoopOfRows]:
     said = fusion_of(fusion)
     if not isinstance(said, Recurrence):
         raise CompilerError(f"kernels: a {said.kind} is no recurrence")
-    return [recurrence_of(op, loop) for op, loop in zip(whiles, said.loops, strict=True)]
+    return [loop_of_rows(op, loop) for op, loop in zip(whiles, said.loops, strict=True)]
 
 
 def row_cost(found: LoopOfRows) -> Expr:
@@ -45,7 +45,7 @@ def trip_cost(found: LoopOfRows) -> int:
     """The cost of one iteration."""
     elements = {v: product(row_dims(v, axis)).constant or 1 for v, axis in found.row_axis.items()}
     cost = sum(op_cost(v.owner) * n for v, n in elements.items() if not isinstance(v.owner, ir.Block))
-    weights = sum(product(dims_of(op.operands[1])).constant or 0 for op in dots_of(found))
+    weights = sum(product(dims_of(op.operands[1])).constant or 0 for op in found.dots)
     return max(1, (cost + weights) // 4)
 
 

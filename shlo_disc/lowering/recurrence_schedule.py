@@ -16,8 +16,8 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.ops.access import defining_op
+from shlo_disc.shape_dialect.ops.recurrences import LoopOfRows
 from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
-from shlo_disc.transforms.fusion.recurrence import LoopOfRows, dots_of
 
 _READ_ELSEWHERE = frozenset({"stablehlo.concatenate", "stablehlo.reduce"})
 """Ops that would compute what they read more than once if it were not kept."""
@@ -91,7 +91,7 @@ def _levels(found: LoopOfRows) -> dict[ir.Value, int]:
 def _needed_later(found: LoopOfRows, levels: dict[ir.Value, int]) -> set[ir.Value]:
     """The products, what they multiply, what a later level needs of an earlier one and what is read elsewhere."""
     kept: set[ir.Value] = set()
-    for dot in dots_of(found):
+    for dot in found.dots:
         kept.add(dot.results[0])
         if _body_op(found, dot.operands[0]) is not None:
             kept.add(dot.operands[0])

@@ -27,8 +27,8 @@ from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.product_form import indices_of
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
+from shlo_disc.shape_dialect.ops.recurrences import LoopOfRows, row_dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
-from shlo_disc.transforms.fusion.recurrence import LoopOfRows, row_dims
 
 MOST_ROWS = 8
 """Rows that a block works on together, at most."""

@@ -33,6 +33,7 @@ from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 from shlo_disc.shape_dialect.utils.windows import window_of
 from shlo_disc.verify.accesses import Walk, reads_of
 from shlo_disc.verify.attention import verify_attention
+from shlo_disc.verify.recurrences import verify_recurrence
 
 Kernels = Mapping[str, func.FuncOp]
 Rows = tuple[Expr, Expr | None]
@@ -42,7 +43,7 @@ _GEMMS = ("dot", "convolution")
 
 
 def verify_fusions(module: ir.Module, facts: Facts | None = None) -> None:
-    """Check the fusions of products, rows and attentions of a fused module. Raises CompilerError on a wrong one.
+    """Check the fusions of products, rows, attentions and recurrences of a module. Raises CompilerError on a wrong one.
 
     facts: what is known of its sizes; by default what it declares. Sizes that are made of others are compared by them.
     """
@@ -53,6 +54,8 @@ def verify_fusions(module: ir.Module, facts: Facts | None = None) -> None:
             _verify_product(function, kernels, facts)
         if _kind(function) == "attention":
             verify_attention(function, kernels)
+        if _kind(function) == "recurrence":
+            verify_recurrence(function)
         if _kind(function) == "row_reduce" and columns_of(function):
             _verify_rows(function)
         if _kind(function) == "scan":

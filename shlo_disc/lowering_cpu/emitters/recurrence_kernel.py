@@ -21,8 +21,8 @@ from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.lowering_cpu.emitters.row_block_dot import HEIGHT, RowBlockDot
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.mlir import arith, ir, memref
+from shlo_disc.shape_dialect.ops.recurrences import LoopOfRows
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
-from shlo_disc.transforms.fusion.recurrence import LoopOfRows
 
 PIECES = 8
 """Blocks of rows to make at least where there are many rows, so that threads can share them out evenly."""

@@ -1,80 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Loops whose rows do not depend on each other, such as a recurrent network over a batch.
+"""Finds loops whose rows do not depend on each other, such as a recurrent network over a batch.
 
-Row i of everything that such a loop carries depends on row i of what it carried before, on values from outside and on
-counters, but on no other row. So the whole loop can run for some rows on one thread and for others on another, and
-nobody waits for anybody between two iterations. What a loop carries is of three kinds:
-
-* scalars, which every thread computes for itself: the counter above all. They depend on no row, for what does has rows;
-* states, whose axis 0 is the rows;
-* stacks, of which an iteration writes a window and reads nothing: what a scan returns for each step.
-
-A stack is covered when the windows of all iterations together are the whole of it. What it starts from is never read
-then, and a kernel does not write it.
+The whole loop can run for some rows on one thread and for others on another, and nobody waits for anybody between two
+iterations. `shape_dialect/ops/recurrences.py` says what such a loop carries, and reads what is found here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.dialect.fusion import RecurrentLoop
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.access import defining_op
+from shlo_disc.shape_dialect.ops.recurrences import LoopOfRows, row_dims
 from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
 from shlo_disc.transforms.control_flow.counted_loops import Affine, affine, count_of
 from shlo_disc.transforms.decisions import Pattern
-from shlo_disc.transforms.fusion.rows import DOT, RowAnalysis
+from shlo_disc.transforms.fusion.rows import RowAnalysis
 
 
 @dataclass
-class LoopOfRows:
-    """A loop of independent rows.
+class _Candidate(LoopOfRows):
+    """A loop that may be one of independent rows, and the ops that speak against it, as `RowAnalysis` finds them."""
 
-    `scalars`, `states` and `stacks` are positions among the carried values. `analysis` has the rows of the values.
-    `trip` is the number of iterations if it is known from the sizes; `covered` are the stacks of which every element is
-    written.
-    """
-
-    loop: ir.OpView
-    analysis: RowAnalysis
-    scalars: list[int] = field(default_factory=list)
-    states: list[int] = field(default_factory=list)
-    stacks: dict[int, ir.Operation] = field(default_factory=dict)
-    trip: Expr | None = None
-    covered: set[int] = field(default_factory=set)
-
-    @property
-    def rows(self) -> Expr:
-        """The number of rows."""
-        return self.analysis.rows
-
-    @property
-    def row_axis(self) -> dict[ir.Value, int]:
-        """For each value of the body that depends on the row, or is written row by row, the axis of the rows."""
-        return self.analysis.axis
-
-    @property
-    def body(self) -> ir.Block:
-        """The block that an iteration runs."""
-        return nested_blocks(self.loop)[1]
-
-    @property
-    def condition(self) -> ir.Block:
-        """The block that decides whether there is another iteration."""
-        return nested_blocks(self.loop)[0]
-
-    @property
-    def returned(self) -> list[ir.Value]:
-        """The carried values after an iteration."""
-        return list(terminator_of(self.body).operands)
-
-    def windows(self) -> dict[int, ir.Value]:
-        """The value that is written into each stack."""
-        return {i: op.operands[1] for i, op in self.stacks.items()}
+    crossing: ir.Operation | None = None
+    mixing: ir.Operation | None = None
 
 
 def find_recurrence(op: ir.Operation | ir.OpView) -> LoopOfRows | None:
@@ -98,52 +52,36 @@ def described(op: ir.OpView) -> RecurrentLoop:
     return RecurrentLoop(tuple(found.states), tuple(found.scalars), tuple(found.stacks), windows, covered, found.trip)
 
 
-def recurrence_of(loop: ir.OpView, said: RecurrentLoop) -> LoopOfRows:
-    """A loop whose roles are told: nothing is matched, rows are followed through the body.
-
-    Raises CompilerError where they meet.
-    """
-    body = nested_blocks(loop)[1]
-    states = [body.arguments[i] for i in said.states]
-    analysis = RowAnalysis(body, dims_of(states[0])[0], dict.fromkeys(states, 0))
-    returned = list(terminator_of(body).operands)
-    stacks = {i: returned[i].owner.operation for i in said.stacks}
-    updates = set(stacks.values())
-    analysis.run(op for op in list(body.operations)[:-1] if op.operation not in updates)
-    if analysis.crossing is not None or analysis.mixing is not None:
-        raise CompilerError("kernels: a fusion of kind recurrence holds a loop whose rows are not independent")
-    for update, axis in zip(stacks.values(), said.windows, strict=True):
-        analysis.axis.setdefault(update.operands[1], axis)
-    return LoopOfRows(loop, analysis, list(said.scalars), list(said.states), stacks, said.trip, set(said.covered))
-
-
 # ---- what has to hold ---------------------------------------------------------------------------------------------
 
-RECURRENCE: Pattern[LoopOfRows] = Pattern("recurrence", "a loop over independent rows is one kernel")
+RECURRENCE: Pattern[_Candidate] = Pattern("recurrence", "a loop over independent rows is one kernel")
 
 
-def _candidate(loop: ir.OpView) -> LoopOfRows | None:
+def _candidate(loop: ir.OpView) -> _Candidate | None:
     """The values that the loop carries, and its rows, which are those of its first state; None when it has no state."""
     condition, body = nested_blocks(loop)
-    found = LoopOfRows(loop, RowAnalysis(body, Expr.const(0)))
-    for position, (argument, value) in enumerate(zip(body.arguments, found.returned, strict=True)):
+    scalars: list[int] = []
+    states: list[int] = []
+    stacks: dict[int, ir.Operation] = {}
+    for position, (argument, value) in enumerate(zip(body.arguments, terminator_of(body).operands, strict=True)):
         if not isinstance(argument.type, ir.RankedTensorType):
             return None
         update = _stack_update(argument, value, condition.arguments[position])
         if not dims_of(argument):
-            found.scalars.append(position)
+            scalars.append(position)
         elif update is not None:
-            found.stacks[position] = update
+            stacks[position] = update
         else:
-            found.states.append(position)
-    if not found.states:
+            states.append(position)
+    if not states:
         return None
-    states = [body.arguments[i] for i in found.states]
-    found.analysis.rows = dims_of(states[0])[0]
-    found.row_axis.update(dict.fromkeys(states, 0))
-    updates = set(found.stacks.values())
-    found.analysis.run(list(condition.operations)[:-1])
-    found.analysis.run([op for op in list(body.operations)[:-1] if op.operation not in updates])
+    carried = [body.arguments[i] for i in states]
+    analysis = RowAnalysis(body, dims_of(carried[0])[0], dict.fromkeys(carried, 0))
+    updates = set(stacks.values())
+    analysis.run(list(condition.operations)[:-1])
+    analysis.run([op for op in list(body.operations)[:-1] if op.operation not in updates])
+    found = _Candidate(loop, analysis.rows, analysis.axis, scalars, states, stacks)
+    found.crossing, found.mixing = analysis.crossing, analysis.mixing
     _give_windows_rows(found)
     return found
 
@@ -157,13 +95,13 @@ def _stack_update(argument: ir.Value, value: ir.Value, in_condition: ir.Value) -
     return op if [len(u) for u in uses] == [1, 1, 0] else None
 
 
-def _whole_axes(found: LoopOfRows, update: ir.Operation) -> list[int]:
+def _whole_axes(found: _Candidate, update: ir.Operation) -> list[int]:
     """The axes of a stack along which a window has all rows."""
     sizes = zip(dims_of(update.operands[0]), dims_of(update.operands[1]), strict=True)
     return [axis for axis, (a, b) in enumerate(sizes) if a == b == found.rows]
 
 
-def _give_windows_rows(found: LoopOfRows) -> None:
+def _give_windows_rows(found: _Candidate) -> None:
     """Give rows to windows whose values depend on no row: each thread still writes those of its own rows."""
     for update in found.stacks.values():
         for axis in _whole_axes(found, update)[:1]:
@@ -171,62 +109,52 @@ def _give_windows_rows(found: LoopOfRows) -> None:
 
 
 @RECURRENCE.requires("all states have the same number of rows")
-def _states_have_the_same_rows(found: LoopOfRows) -> bool:
+def _states_have_the_same_rows(found: _Candidate) -> bool:
     return all(dims_of(found.body.arguments[i])[0] == found.rows for i in found.states)
 
 
 @RECURRENCE.requires("the results of scalars are not used: no thread would be the one to write them")
-def _scalars_stay_inside(found: LoopOfRows) -> bool:
+def _scalars_stay_inside(found: _Candidate) -> bool:
     return not any(list(found.loop.results[i].uses) for i in found.scalars)
 
 
 @RECURRENCE.requires("whether there is another iteration depends on scalars only")
-def _condition_reads_scalars(found: LoopOfRows) -> bool:
+def _condition_reads_scalars(found: _Candidate) -> bool:
     return not any(list(found.condition.arguments[i].uses) for i in (*found.states, *found.stacks))
 
 
 @RECURRENCE.requires("no op lets rows meet, by a rule that is known for each")
-def _rows_do_not_meet(found: LoopOfRows) -> bool:
-    return found.analysis.crossing is None
+def _rows_do_not_meet(found: _Candidate) -> bool:
+    return found.crossing is None
 
 
 @RECURRENCE.requires("products are of rows with matrices from outside, in floats")
-def _products_are_of_rows(found: LoopOfRows) -> bool:
-    return found.analysis.mixing is None
+def _products_are_of_rows(found: _Candidate) -> bool:
+    return found.mixing is None
 
 
 @RECURRENCE.requires("the next value of a state has its rows where the present one has them")
-def _states_keep_their_rows(found: LoopOfRows) -> bool:
+def _states_keep_their_rows(found: _Candidate) -> bool:
     return all(found.row_axis.get(found.returned[i], 0) == 0 for i in found.states)
 
 
 @RECURRENCE.requires("a window of a stack has all rows, along the axis along which they lie in the stack")
-def _windows_have_all_rows(found: LoopOfRows) -> bool:
+def _windows_have_all_rows(found: _Candidate) -> bool:
     return all(found.row_axis.get(op.operands[1]) in _whole_axes(found, op) for op in found.stacks.values())
 
 
 @RECURRENCE.requires("all sizes of a row are numbers: scratch memory is for as many rows as fit")
-def _rows_have_a_fixed_size(found: LoopOfRows) -> bool:
+def _rows_have_a_fixed_size(found: _Candidate) -> bool:
     return all(product(row_dims(v, axis)).constant is not None for v, axis in found.row_axis.items())
 
 
 # ---- cost ---------------------------------------------------------------------------------------------------------
 
 
-def dots_of(found: LoopOfRows) -> list[ir.Operation]:
-    """The products in the body."""
-    return [op.operation for op in found.body.operations if op.operation.name == DOT]
-
-
-def row_dims(value: ir.Value, axis: int | None) -> Dims:
-    """The sizes of one row of a value."""
-    return tuple(d for i, d in enumerate(dims_of(value)) if i != axis)
-
-
 def _is_worth_it(found: LoopOfRows) -> bool:
     """Tells whether a row is of a moderate size, and the weights stay in a core's cache."""
-    weights = sum(product(dims_of(op.operands[1])).constant or 0 for op in dots_of(found))
-    width = max((bytes_of(element_type_of(op.results[0])) for op in dots_of(found)), default=0)
+    weights = sum(product(dims_of(op.operands[1])).constant or 0 for op in found.dots)
+    width = max((bytes_of(element_type_of(op.results[0])) for op in found.dots), default=0)
     kept = {found.returned[i]: 0 for i in found.states} | found.row_axis
     row = sum(product(row_dims(v, axis)).constant or 0 for v, axis in kept.items())
     return weights * width <= policy().recurrence_weights and row <= policy().recurrence_row
@@ -288,6 +216,4 @@ def _each_place_is_written(stack: _Stack) -> bool:
     return not stack.moving or stack.place in ((1, Expr.const(0)), (-1, stack.trip - 1))
 
 
-__all__ = [
-    "COVERED_STACK", "RECURRENCE", "LoopOfRows", "described", "dots_of", "find_recurrence", "recurrence_of", "row_dims",
-]  # fmt: skip
+__all__ = ["COVERED_STACK", "RECURRENCE", "described", "find_recurrence"]

@@ -1,28 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Follows rows through a block: along which axis of a value they lie, and where one would depend on another.
 
-Each op has a rule: from the axes along which the rows of its operands lie (None where an operand depends on no row) the
-axis of the result, of which row i depends on row i of the operands. There is none where rows meet.
+The rules of the ops are in `shape_dialect/ops/row_axes.py`; this has the decision which products there may be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.ops import ELEMENTWISE, INDEX_MAPS, index_map_of
 from shlo_disc.shape_dialect.ops.access import defining_op
-from shlo_disc.shape_dialect.ops.index_maps import result_axis
+from shlo_disc.shape_dialect.ops.recurrences import DOT
+from shlo_disc.shape_dialect.ops.row_axes import has_row_rule, row_axis_of
 from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import GENERATORS
-
-DOT = "stablehlo.dot_general"
-
-Axes = list[int | None]
 
 
 @dataclass
@@ -53,14 +46,13 @@ class RowAnalysis:
             else:
                 self.mixing = op
             return
-        rule = _RULES.get(op.name)
-        if rule is None or len(op.results) != 1:
+        if not has_row_rule(op):
             self.crossing = op
             return
         axes = [self.axis.get(v) for v in op.operands]
         if all(a is None for a in axes):
             return
-        axis = rule(op, axes)
+        axis = row_axis_of(op, axes)
         if axis is None or dims_of(op.results[0])[axis] != self.rows:
             self.crossing = op
         else:
@@ -83,30 +75,3 @@ class RowAnalysis:
         producer = defining_op(rhs)
         is_inside = rhs.owner == self.body if producer is None else producer.block == self.body
         return not is_inside and self.axis.get(lhs, 0) == 0 and dims_of(lhs)[0] == self.rows
-
-
-def _elementwise(op: ir.Operation, axes: Axes) -> int | None:
-    different = {a for a in axes if a is not None}
-    return different.pop() if len(different) == 1 else None
-
-
-def _indexed(op: ir.Operation, axes: Axes) -> int | None:
-    """The axis of an op that only moves elements."""
-    reads = index_map_of(op)
-    return None if reads is None else result_axis(reads, axes)
-
-
-def _reduce(op: ir.Operation, axes: Axes) -> int | None:
-    """A reduction of one value along other axes."""
-    axis = axes[0]
-    reduced = integers(op.attributes["dimensions"])
-    if axis is None or axis in reduced or any(a is not None for a in axes[1:]):
-        return None
-    return axis - sum(1 for a in reduced if a < axis)
-
-
-_RULES: dict[str, Callable[[ir.Operation, Axes], int | None]] = {
-    **dict.fromkeys(ELEMENTWISE, _elementwise),
-    **dict.fromkeys((*INDEX_MAPS, *GENERATORS), _indexed),
-    "stablehlo.reduce": _reduce,
-}
