@@ -12,9 +12,9 @@ from shlo_disc.lowering_gpu.block_loops import as_long_as, counted, when
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, plus
 from shlo_disc.lowering_gpu.kernel import GpuFrame, shared_array
+from shlo_disc.shape_dialect.dialect.problems import MOST_REACH
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.transforms.fusion.causal import MOST_REACH
 
 Values = list[ir.Value]
 
@@ -38,13 +38,13 @@ class Pieces:
     def __init__(self, frame: GpuFrame, body: ScoreBody, width: int, states: Callable[[Values], list[RowState]]):
         self.body, self.width, self.states = body, width, states
         self.columns = body.sides.columns
-        causal = body.causal if body.bound is not None else None
+        causal = body.causal
         if causal is not None:
             word = ir.IntegerType.get_signless(32)
             self.votes = shared_array(frame.function, VOTES, THREADS // WARP, word)
             self.shown = frame.size_of(Expr.maximum(causal.offset + body.rows_of_matrix, 0))
             self.reach = frame.size_of(Expr.maximum(causal.reach, 0))
-        self.is_causal = causal is not None
+        self.is_causal, self.bound = causal is not None, 0.0 if causal is None else causal.bound or 0.0
 
     def over(self, behind: ir.Value, carried: Values, step: Step) -> Values:
         """All pieces of the rows before row `behind`."""
@@ -78,10 +78,7 @@ class Pieces:
         what is hidden."""
         word = ir.IntegerType.get_signless(32)
         limit = arith.constant(ir.F32Type.get(), VANISHING)
-        near = [
-            arith.cmpf(arith.CmpFPredicate.OLT, arith.subf(state.peak, f32(self.body.bound or 0.0)), limit)
-            for state in states
-        ]
+        near = [arith.cmpf(arith.CmpFPredicate.OLT, arith.subf(state.peak, f32(self.bound)), limit) for state in states]
         lane, warp = divided(thread(), WARP)
         found = across(arith.extui(word, functools.reduce(arith.ori, near)), WARP, arith.ori)
         is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, index_constant(0))

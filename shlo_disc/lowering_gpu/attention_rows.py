@@ -31,9 +31,6 @@ from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.mlir import arith, func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.structure import Structure
-from shlo_disc.transforms.fusion.causal import Scores as MaskedScores
-from shlo_disc.transforms.fusion.causal import hidden_columns
-from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax
 
 Values = list[ir.Value]
 Power = Callable[[ir.Value], ir.Value]
@@ -81,15 +78,18 @@ class AttentionTask:
         """Elements of a value."""
         return _known(self.problem.width)
 
-    def masked(self, x: ir.Value) -> MaskedScores:
-        """The scores of the row kernel, of which it is known that a mask hides some."""
-        dims = dims_of(self.scores.value)
-        return MaskedScores(self.rows, self.scores.argument, dims, is_matrix=True, x=x)
+    @property
+    def scores(self) -> ir.Value:
+        """The argument of the row kernel that has no buffer."""
+        return self.rows.entry_block.arguments[self.what.row_operands.index(-1)]
 
     @property
-    def scores(self) -> Scores:
-        """The argument of the row kernel that has no buffer."""
-        return Scores(self.rows, self.what.row_operands.index(-1))
+    def x(self) -> ir.Value:
+        """The values that the softmax is of, which the first reduction of its kernel reads."""
+        if not self.what.online:
+            raise CompilerError(f"kernels: @{self.fusion.name.value} does not process rows in pieces")
+        reductions = (op for op in self.rows.entry_block.operations if op.operation.name == "stablehlo.reduce")
+        return next(reductions).operands[0]
 
 
 def _known(size: Expr) -> int:
@@ -155,14 +155,9 @@ class ScoreBody:
     """The ops on scores before the softmax: masks, biases, scales, by the ops of the row kernel."""
 
     def __init__(self, frame: GpuFrame, task: AttentionTask, sides: Sides):
-        self.sides, self.scores = sides, task.scores.value
-        softmax = online_softmax(task.scores)
-        if softmax is None:
-            raise CompilerError(f"kernels: @{task.rows.name.value} is no softmax that can be done in pieces")
-        self.x, self.hides, self.causal = softmax.x, softmax.hides, task.problem.causal
+        self.sides, self.scores = sides, task.scores
+        self.x, self.hides, self.causal = task.x, task.what.hides, task.problem.causal
         self.rows_of_matrix = task.problem.rows.size
-        found = None if self.causal is None else hidden_columns(task.masked(softmax.x))
-        self.bound = None if found is None else found.bound
         self.rows = dims_of(self.x)[:-1]
         arguments = list(task.rows.entry_block.arguments)
         memory = {

@@ -18,6 +18,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, GENERATORS
+from shlo_disc.verify.hidden_columns import wrong_mask
 
 _FLOATS = ("f32", "f16", "bf16")
 
@@ -27,13 +28,15 @@ class _Role:
     """The role of a value: `name`, of which elements `of`.
 
     "given" is made of no score, "element" of the score where it stands. number: what all elements of a given value are,
-    where it is known. spread: a value of a row is repeated along it.
+    where it is known. spread: a value of a row is repeated along it. guarded: there is a number instead where the row
+    is nothing but -inf.
     """
 
     name: str
     of: ir.Value | None = None
     number: float | None = None
     spread: bool = False
+    guarded: bool = False
 
 
 _Roles = dict[ir.Value, _Role]
@@ -54,15 +57,26 @@ def verify_attention(function: func.FuncOp, kernels: Mapping[str, func.FuncOp]) 
     for number, value in zip(what.row_operands, found[0].operands, strict=True):
         if (number < 0) == (value in arguments) or (number >= 0 and arguments[number] != value):
             _fail(function, "its row kernel reads other operands than it says")
-    if not _is_softmax(rows, what.row_operands.index(-1)):
+    weights = _weights(rows, what.row_operands.index(-1))
+    if weights is None or weights.of is None:
         _fail(function, f"@{what.rows} is no softmax of the scores along their last axis")
+    reductions = (op for op in rows.entry_block.operations if op.operation.name == "stablehlo.reduce")
+    if next(reductions).operands[0] != weights.of:
+        _fail(function, f"@{what.rows} first reduces something else than what the softmax is of")
+    if what.hides != weights.guarded:
+        _fail(function, f"@{what.rows} gives other weights to rows of nothing but -inf than it says")
+    if what.problem is not None and what.problem.causal is not None:
+        wrong = wrong_mask(rows, weights.of, what.problem)
+        if wrong:
+            _fail(function, wrong)
 
 
 def _fail(function: func.FuncOp, text: str) -> NoReturn:
     raise CompilerError(f"fuse: the fusion @{function.name.value} is wrong: {text}")
 
 
-def _is_softmax(rows: func.FuncOp, scores: int) -> bool:
+def _weights(rows: func.FuncOp, scores: int) -> _Role | None:
+    """The role of the weights that a softmax returns; None for any other kernel."""
     block = rows.entry_block
     roles: _Roles = dict.fromkeys(block.arguments, _GIVEN_ROLE)
     whole = dims_of(block.arguments[scores])
@@ -73,7 +87,8 @@ def _is_softmax(rows: func.FuncOp, scores: int) -> bool:
         if role is not None:
             roles.update(dict.fromkeys(op.results, role))
     weights = roles.get(last.operands[0])
-    return weights is not None and weights.name == "weight" and dims_of(last.operands[0]) == whole
+    is_softmax = weights is not None and weights.name == "weight" and dims_of(last.operands[0]) == whole
+    return weights if is_softmax else None
 
 
 def _role(op: ir.Operation, roles: _Roles, whole: Dims) -> _Role | None:
@@ -142,11 +157,11 @@ def _maximum(op: ir.Operation, left: _Role, right: _Role) -> _Role | None:
 
 def _subtract(op: ir.Operation, left: _Role, right: _Role) -> _Role | None:
     is_less = right.name == "peak" and right.spread and left.name == "element" and right.of == op.operands[0]
-    return _Role("exponent", right.of) if is_less else None
+    return replace(right, name="exponent", spread=False) if is_less else None
 
 
 def _exponential(op: ir.Operation, x: _Role) -> _Role | None:
-    return _Role("power", x.of) if x.name == "exponent" else None
+    return replace(x, name="power") if x.name == "exponent" else None
 
 
 def _convert(op: ir.Operation, x: _Role) -> _Role | None:
@@ -165,12 +180,12 @@ def _compare(op: ir.Operation, left: _Role, right: _Role) -> _Role | None:
 def _select(op: ir.Operation, choice: _Role, yes: _Role, no: _Role) -> _Role | None:
     """0 in place of a largest element of -inf, 1 in place of the sum of such a row."""
     is_guarded = choice.name == "guard" and (no.name, yes.number) in (("peak", 0), ("total", 1))
-    return no if is_guarded and no.of == choice.of else None
+    return replace(no, guarded=True) if is_guarded and no.of == choice.of else None
 
 
 def _divide(op: ir.Operation, left: _Role, right: _Role) -> _Role | None:
     is_weight = left.name == "power" and right.name == "total" and right.spread and left.of == right.of
-    return _Role("weight", left.of) if is_weight else None
+    return _Role("weight", left.of, guarded=left.guarded and right.guarded) if is_weight else None
 
 
 _RULES: dict[str, Callable[..., _Role | None]] = {

@@ -210,13 +210,15 @@ class Attention(Fusion):
     """Two products and the row kernel between them. `rows` is the function of that kernel.
 
     row_operands: for each operand of the row kernel, the operand of this fusion, or -1 for the scores. online: rows are
-    processed in pieces, and the row kernel is a softmax; else the last result is scratch for a row of scores.
+    processed in pieces, and the row kernel is a softmax, of the values that its first reduction reads; else the last
+    result is scratch for a row of scores. hides: the weights of a row of nothing but -inf are 0 instead of NaN.
     """
 
     rows: FunctionName = FunctionName("")
     row_operands: tuple[int, ...] = ()
     problem: AttentionProblem | None = None
     online: bool = False
+    hides: bool = False
 
 
 @_kind("library")

@@ -143,7 +143,7 @@ def _check_convolution(v: Scope, function: func.FuncOp, what: kinds.Convolution)
 
 
 def _check_attention(v: Scope, function: func.FuncOp, what: kinds.Attention) -> None:
-    """`rows` is a row kernel with as many operands, one of which is the scores."""
+    """`rows` is a row kernel with as many operands, one of which is the scores; `online` attentions have bounds."""
     arguments = _arguments(function)
     if what.rows not in v.functions or kinds.kind_of(v.functions[what.rows]) != kinds.RowReduce.kind:
         raise Malformed(f"{kinds.FUSION}: @{what.rows} is no row kernel of the module")
@@ -153,6 +153,11 @@ def _check_attention(v: Scope, function: func.FuncOp, what: kinds.Attention) -> 
         _index("row_operands", number, len(arguments), least=-1)
     if what.problem is None:
         raise Malformed(f"{kinds.FUSION}: problem is missing")
+    causal = what.problem.causal
+    if causal is not None and (causal.bound is not None, causal.magnitude == 0) != (what.online, what.online):
+        raise Malformed(f"{kinds.FUSION}: a bound is there where rows are processed in pieces, else a magnitude")
+    if what.hides and not what.online:
+        raise Malformed(f"{kinds.FUSION}: hides is said of rows that are not processed in pieces")
     for name in ("query", "key", "value"):
         _index(name, getattr(what.problem, name).number, len(arguments))
 

@@ -15,6 +15,9 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 MAX_BATCH = 4
 """Loops outside of a GEMM."""
 
+MOST_REACH = (1 << 31) - 1
+"""The largest position that a causal mask may count: it does so in 32 bits."""
+
 MOST_ROW_AXES = 5
 """Loops outside of an attention: sizes of its scores besides the columns."""
 
@@ -130,12 +133,14 @@ class Causal:
     """Column c of row r counts only if c <= r + offset, as long as scores are at most `magnitude`.
 
     This requires that the offset is not negative, and that `reach`, the largest number computed from a position, fits
-    in 32 bits. If rows are processed in pieces, the magnitude is 0: the kernel determines which columns count.
+    in 32 bits. If rows are processed in pieces, the magnitude is 0 and what the softmax is of is at most `bound`
+    in all other columns, for any scores: the kernel determines from it which columns count.
     """
 
     offset: Expr
     reach: Expr
     magnitude: int
+    bound: float | None = None
 
 
 @dataclass(frozen=True)

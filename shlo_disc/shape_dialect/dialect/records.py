@@ -6,7 +6,7 @@ A field becomes an entry of its name, which is left out where it has its default
 | field | entry |
 |--|--|
 | `bool` | a unit attribute, left out for False |
-| `int`, `str` | `i64`, a string |
+| `int`, `float`, `str` | `i64`, `f64`, a string |
 | `Expr` | a size: `768 : i64`, or a symbol or expression of symbols such as `@"2*b"` |
 | `FunctionName` | `@name` of a function of the module |
 | `Relation` | a string such as `"s <= 512"` |
@@ -222,6 +222,13 @@ def _read_relation(attribute: ir.Attribute) -> Relation:
         raise Malformed(f"{text!r} is no relation of sizes: {error}") from None
 
 
+def _read_float(attribute: ir.Attribute) -> float:
+    number = as_kind(ir.FloatAttr, attribute, "an f64")
+    if str(number.type) != "f64":
+        raise Malformed(f"expected an f64, got {attribute}")
+    return number.value
+
+
 def write_integer(value: int) -> ir.Attribute:
     """An i64."""
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
@@ -236,6 +243,7 @@ _INTEGERS = Codec(
 _PLAIN: dict[Any, Codec] = {
     bool: Codec("present or not", lambda value: ir.UnitAttr.get(), _read_flag),
     int: Codec("i64", write_integer, read_integer),
+    float: Codec("f64", lambda value: ir.FloatAttr.get_f64(value), _read_float),
     str: Codec("string", ir.StringAttr.get, lambda a: as_kind(ir.StringAttr, a, "a string").value),
     Expr: Codec("size", dim_attr, read_size),
     FunctionName: Codec(

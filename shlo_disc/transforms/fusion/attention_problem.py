@@ -22,8 +22,11 @@ _ONE, _ZERO = Expr.const(1), Expr.const(0)
 _UNIT = AttentionAxis(_ONE, _ZERO, _ZERO, _ZERO, _ZERO)
 
 
-def described(place: AttentionSite, rounds: bool, causal: Causal | None) -> fusion.Attention:
-    """The attribute of a function with the calls of an attention at `place`, whose operands are its arguments."""
+def described(place: AttentionSite, rounds: bool, causal: Causal | None, hides: bool) -> fusion.Attention:
+    """The attribute of a function with the calls of an attention at `place`, whose operands are its arguments.
+
+    hides: the weights of rows of nothing but -inf are 0.
+    """
     found = Attention.at(place)
     if found is None:
         raise CompilerError("fuse: what was outlined as an attention is none")
@@ -31,7 +34,7 @@ def described(place: AttentionSite, rounds: bool, causal: Causal | None) -> fusi
     row_operands = tuple(-1 if i == found.argument else arguments.index(v) for i, v in enumerate(found.rows.operands))
     problem = _Strides(found, place.functions, arguments).problem(rounds, causal)
     rows = FunctionName(callee(found.rows))
-    return fusion.Attention(rows=rows, row_operands=row_operands, problem=problem, online=is_online())
+    return fusion.Attention(rows=rows, row_operands=row_operands, problem=problem, online=is_online(), hides=hides)
 
 
 class _Strides:

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from shlo_disc.shape_dialect.dialect.problems import Causal
+from shlo_disc.shape_dialect.dialect.problems import MOST_REACH, Causal
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import is_scalar_constant
@@ -37,9 +37,6 @@ MAGNITUDES = (100_000_000, 1_000_000, 1_000)
 
 MOST_FACTOR, MOST_CONSTANT = 1 << 15, 1 << 40
 """The largest factors and constants of positions that are followed: their sums with sizes cannot overflow 64 bits."""
-
-MOST_REACH = (1 << 31) - 1
-"""Positions are counted in 32 bits."""
 
 _ZERO_EXPONENT = {"f32": -200.0, "f64": -1500.0}
 """Arguments up to which an exponential is 0, with a margin."""
@@ -143,21 +140,12 @@ def causal_columns(scores: Scores) -> Causal | None:
     return None
 
 
-@dataclass(frozen=True)
-class Hidden:
-    """Column c of row r is at most `bound` where c > r + offset, if `reach` has 32 bits."""
-
-    offset: Expr
-    reach: Expr
-    bound: float
-
-
-def hidden_columns(scores: Scores) -> Hidden | None:
+def hidden_columns(scores: Scores) -> Causal | None:
     """The columns that a mask hides of the rows of a softmax, whatever the scores are."""
     proof = HIDDEN_COLUMNS.match(lambda s: _Proof.of(s, None), scores)
     if proof is None or proof.offset is None or proof.x.hidden is None:
         return None
-    return Hidden(proof.offset, proof.reach, proof.x.hidden.high)
+    return Causal(proof.offset, proof.reach, 0, float(proof.x.hidden.high))
 
 
 class _Proof:

@@ -34,8 +34,8 @@ from shlo_disc.transforms.fusion.attention import (
 )
 from shlo_disc.transforms.fusion.attention_problem import described
 from shlo_disc.transforms.fusion.causal import Scores, causal_columns, hidden_columns
+from shlo_disc.transforms.fusion.online_softmax import OnlineSoftmax, online_softmax
 from shlo_disc.transforms.fusion.online_softmax import Scores as RowScores
-from shlo_disc.transforms.fusion.online_softmax import online_softmax
 from shlo_disc.transforms.fusion.rematerialize import generator_of, with_rematerialized
 from shlo_disc.transforms.fusion.shared_functions import SharedFunctions
 from shlo_disc.transforms.fusion.slices import RowSlice
@@ -80,7 +80,8 @@ def _outline(module: ir.Module, found: Attention, shared: SharedFunctions, name:
                 [v.type for v in inputs], [result.type, *(tensor_type(*room) for room in scratch)]
             )
             function = func.FuncOp(name, type_, visibility="private")
-        causal = _causal(Scores(rows, argument, dims_of(found.scores.results[0]), found.is_matrix))
+        softmax = online_softmax(RowScores(rows, argument)) if is_online() else None
+        causal = _causal(Scores(rows, argument, dims_of(found.scores.results[0]), found.is_matrix), softmax)
         what = replace(row_kernel_of(rows), bounded=True) if causal is not None and not is_online() else fusion_of(rows)
         if rows.name.value in functions:
             rows = shared.described(rows, what)
@@ -103,7 +104,7 @@ def _outline(module: ir.Module, found: Attention, shared: SharedFunctions, name:
             func.ReturnOp([values[result], *(_zeros(*room) for room in scratch)])
         inner = values[found.context.results[0]].owner.operation
         place = AttentionSite(inner, found.second, found.weights, argument, functions)
-        set_fusion(function, described(place, rounding is not None, causal))
+        set_fusion(function, described(place, rounding is not None, causal, softmax is not None and softmax.hides))
         function = shared.add(function)
         with ir.InsertionPoint(last):
             new = func.CallOp(function, inputs)
@@ -115,13 +116,11 @@ def _outline(module: ir.Module, found: Attention, shared: SharedFunctions, name:
         _erase_unused(call)
 
 
-def _causal(scores: Scores) -> Causal | None:
+def _causal(scores: Scores, softmax: OnlineSoftmax | None) -> Causal | None:
     """The columns that a mask hides. Where rows come in pieces, their kernel looks at the scores itself."""
     if not is_online():
         return causal_columns(scores)
-    softmax = online_softmax(RowScores(scores.function, scores.argument))
-    hidden = None if softmax is None else hidden_columns(replace(scores, x=softmax.x))
-    return None if hidden is None else Causal(hidden.offset, hidden.reach, 0)
+    return None if softmax is None else hidden_columns(replace(scores, x=softmax.x))
 
 
 def _room_for_a_row(found: Attention) -> tuple[Dims, ir.Type]:

@@ -89,8 +89,9 @@ def matched(text: str) -> tuple[OnlineSoftmax | None, set[str]]:
     return found, {name for (name, holds), count in (OUTCOMES - before).items() if count and not holds}
 
 
-def check(text: str) -> None:
-    verify_fusions(ir.Module.parse(text + ATTENTION))
+def check(text: str, *, hides: bool = False) -> None:
+    attention = ATTENTION.replace("{online", "{hides, online") if hides else ATTENTION
+    verify_fusions(ir.Module.parse(text + attention))
 
 
 def test_a_softmax() -> None:
@@ -113,7 +114,20 @@ def test_a_softmax_that_hides_rows() -> None:
     assert not failed
     assert found is not None
     assert found.hides
-    check(guarded())
+    check(guarded(), hides=True)
+
+
+@pytest.mark.parametrize("hides", [False, True])
+def test_what_is_said_of_rows_of_nothing_is_checked(hides: bool) -> None:
+    with pytest.raises(CompilerError, match="gives other weights to rows of nothing but -inf"):
+        check(kernel() if hides else guarded(), hides=hides)
+
+
+def test_the_first_reduction_reads_what_the_softmax_is_of() -> None:
+    line = next(line for line in ROWS.splitlines() if "%m = " in line)
+    other = f"{line.replace('%m', '%unused').replace('%x', '%s')}\n    ({MATRIX}, tensor<f32>) -> {ROW}\n{line}"
+    with pytest.raises(CompilerError, match="first reduces something else"):
+        check(kernel((line, other)))
 
 
 @pytest.mark.parametrize("kind", ["i32", "f16"])
@@ -127,7 +141,7 @@ def test_numbers_of_other_types(kind: str) -> None:
     assert not failed
     assert found is not None
     assert found.hides
-    check(text)
+    check(text, hides=True)
 
 
 @pytest.mark.parametrize("kind", ["bf16", "f16"])
