@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import cast
 
 from shlo_disc.lowering import progress
-from shlo_disc.lowering.columns import has_columns
 from shlo_disc.lowering.elements import MathLibrary
 from shlo_disc.lowering.kernel_module import KernelModule, copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows, op_cost
@@ -46,6 +45,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     Gemm,
     Library,
     fusion_of,
+    is_by_columns,
     kind_of,
     product_of,
 )
@@ -95,7 +95,7 @@ def _code_size_of(fusion: func.FuncOp) -> int:
 
 
 def _builder_of(fusion: func.FuncOp) -> Builder:
-    if kind_of(fusion) == "reduce" and has_columns(fusion):
+    if is_by_columns(fusion):
         return build_columns
     if kind_of(fusion) == "convolution" and not is_canonical(next(iter(fusion.entry_block.operations))):
         return build_loop

@@ -24,6 +24,7 @@ CPU_POLICY = Policy(
     recurrence_weights=5 << 18,  # they stay in a core's second-level cache
     recurrence_row=1 << 15,
     transposed_weights=1 << 18,
+    has_column_tiles=False,
     split_results=0,
     split_elements=0,
     flat_collectives=False,

@@ -10,7 +10,7 @@ from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernels import has_rows
 from shlo_disc.lowering.loop_kernel import build_loop
 from shlo_disc.lowering_gpu.attention_kernel import build_attention
-from shlo_disc.lowering_gpu.column_kernel import build_columns, has_column_tiles
+from shlo_disc.lowering_gpu.column_kernel import build_columns
 from shlo_disc.lowering_gpu.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
@@ -25,7 +25,7 @@ from shlo_disc.lowering_gpu.sort_kernel import build_sort
 from shlo_disc.lowering_gpu.top_k_kernel import build_top_k
 from shlo_disc.lowering_gpu.update_kernel import build_update
 from shlo_disc.shape_dialect.custom_calls import find_custom_call
-from shlo_disc.shape_dialect.dialect.fusion import kind_of, product_of
+from shlo_disc.shape_dialect.dialect.fusion import is_by_columns, kind_of, product_of
 from shlo_disc.shape_dialect.dialect.library import library_function_of
 from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
@@ -65,7 +65,7 @@ _PRODUCTS = frozenset({"stablehlo.dot_general"})
 
 def builder_of(fusion: func.FuncOp) -> Builder:
     """The builder of a fusion which `unsupported` finds nothing in."""
-    if kind_of(fusion) == "reduce" and has_column_tiles(fusion):
+    if is_by_columns(fusion):
         return build_columns
     return BUILDERS.get(kind_of(fusion), build_rows if has_rows(fusion) else build_elements)
 

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from shlo_disc.errors import CompilerError
-from shlo_disc.lowering.columns import Reduction, column_tiles, parts
 from shlo_disc.lowering.elements import Positions, uniform
 from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.long_sums import BLOCK, SHORT, LongSums, in_blocks
@@ -23,11 +21,12 @@ from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block, thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.shuffles import narrow, wide
 from shlo_disc.lowering_gpu.teams import is_at_least, log2
-from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
-from shlo_disc.shape_dialect.mlir import arith, func, gpu, ir, memref, scf
+from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
+from shlo_disc.shape_dialect.utils.attributes import integers
 
 MANY = 8192
 """Columns that make enough blocks of WARP columns each."""
@@ -42,9 +41,10 @@ _SECTOR = 32
 """Bytes that memory gives at once: the least that a row of a tile is to have."""
 
 
-def has_column_tiles(fusion: func.FuncOp) -> bool:
-    """Tells whether this kernel computes what a fusion returns."""
-    return column_tiles(fusion) is not None
+def _parts(op: ir.OpView) -> tuple[Dims, Dims, Dims]:
+    """The sizes of the axes before those that a reduction goes along, of these, and of the axes behind them."""
+    dims, reduced = dims_of(op.operands[0]), sorted(integers(op.attributes["dimensions"]))
+    return dims[: reduced[0]], dims[reduced[0] : reduced[-1] + 1], dims[reduced[-1] + 1 :]
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ class Tiles:
 class ColumnTiles:
     """The work of a block on one tile after another."""
 
-    def __init__(self, frame: GpuFrame, found: Reduction, tiles: Tiles):
-        self.frame, self.found, self.tiles = frame, found, tiles
+    def __init__(self, frame: GpuFrame, op: ir.OpView, tiles: Tiles):
+        self.frame, self.op, self.tiles = frame, op, tiles
         self.elements = frame.elements()
-        self.combiner = Combiner(found.op, self.elements.elementwise)
+        self.combiner = Combiner(op, self.elements.elementwise)
         self.shift = tiles.shift(frame)
         self.strands = arith.shrui(index_constant(THREADS), self.shift)
         self.strand = arith.shrui(thread(), self.shift)
@@ -104,7 +104,7 @@ class ColumnTiles:
 
     def tile(self, number: ir.Value) -> None:
         """One tile."""
-        before, _, behind = parts(self.found)
+        before, _, behind = _parts(self.op)
         outer, first = index_constant(0), number
         if self.tiles.outer != 1:
             outer, first = arith.divui(number, self.across), arith.remui(number, self.across)
@@ -113,7 +113,7 @@ class ColumnTiles:
         with self.elements.scope():
             outer_at = uniform(delinearize(outer, before, self.frame.size_of))
             column_at = uniform(delinearize(column, behind, self.frame.size_of))
-            operands = list(self.found.op.operands)
+            operands = list(self.op.operands)
             inits = [self.elements.at(v, ()) for v in operands[len(operands) // 2 :]]
             starts, is_pending = start_values(self.combiner, inits, 1)
             own = self._walk(outer_at, column_at, is_there, starts)
@@ -128,9 +128,9 @@ class ColumnTiles:
 
     def _walk(self, outer: Positions, column: Positions, is_there: ir.Value, start: Accumulators) -> Accumulators:
         """The combined value of this thread's strand; nothing in a column that does not exist."""
-        _, sizes, _ = parts(self.found)
+        _, sizes, _ = _parts(self.op)
         sums = LongSums([self.combiner], may_be_long=not self._is_short())
-        inputs = list(self.found.op.operands)[: len(self.found.op.results)]
+        inputs = list(self.op.operands)[: len(self.op.results)]
         begin, step, length = self._share(
             arith.select(is_there, self.frame.size_of(self.tiles.rows), index_constant(0))
         )
@@ -201,7 +201,7 @@ class ColumnTiles:
 
     def _store(self, total: Accumulators, at: Positions) -> None:
         """Write the results, which the reduction has made or which are computed from what it has made."""
-        made = dict(zip(self.found.op.results, self.combiner.rounded(total), strict=True))
+        made = dict(zip(self.op.results, self.combiner.rounded(total), strict=True))
 
         def reader(value: ir.Value) -> Callable[[Positions], ir.Value | None]:
             return lambda positions: value if positions == at else None
@@ -215,17 +215,15 @@ class ColumnTiles:
 
 def build_columns(frame: GpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns how many blocks have work, and the cost of what one does."""
-    found = column_tiles(frame.fusion)
-    if found is None:
-        raise CompilerError("kernels: a fusion that is no reduction down columns")
-    before, rows, behind = parts(found)
-    size = bytes_of(element_type_of(found.op.operands[0]))
+    (op,) = (op for op in frame.fusion.entry_block.operations if op.operation.name == "stablehlo.reduce")
+    before, rows, behind = _parts(op)
+    size = bytes_of(element_type_of(op.operands[0]))
     narrowest = min(WARP, max(_FEWEST, _SECTOR // size))
     tiles = Tiles(product(before), product(rows), product(behind), narrowest)
-    kernel = ColumnTiles(frame, found, tiles)
+    kernel = ColumnTiles(frame, op, tiles)
     each_block(kernel.total(), kernel.tile)
-    cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations)
-    return tiles.blocks(), max(1, cost) * product(dims_of(found.op.operands[0]))
+    cost = sum(op_cost(inner) for inner in frame.fusion.entry_block.operations)
+    return tiles.blocks(), max(1, cost) * product(dims_of(op.operands[0]))
 
 
 def _below(a: ir.Value, b: ir.Value) -> ir.Value:

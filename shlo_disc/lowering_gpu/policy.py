@@ -24,6 +24,7 @@ GPU_POLICY = Policy(
     recurrence_weights=1 << 18,  # a block reads them in each iteration
     recurrence_row=4 << 10,  # they have room in a block's shared memory, whatever their types
     transposed_weights=1 << 17,  # as many as a recurrence may have, of 16 bits
+    has_column_tiles=True,
     split_results=1 << 12,
     split_elements=1 << 16,
     flat_collectives=True,

@@ -35,6 +35,8 @@ class Policy:
     recurrence_weights: bytes of the matrices that states are multiplied by, which each thread reads in every iteration;
         recurrence_row: elements of one row of all values of an iteration together; both at most.
     transposed_weights: elements of a matrix that is transposed before a loop, at most.
+    has_column_tiles: the kernel of a reduction down columns goes along several axes, in each of several blocks of rows,
+        with several values, and computes what follows; else one value along all axes but the last.
     split_results: reductions to fewer results are done in parts, until they have so many; 0: none is. split_elements:
         the most that are reduced without.
     flat_collectives: collectives move whole arrays, one behind the other, and combine by sums and products, and
@@ -62,6 +64,7 @@ class Policy:
     recurrence_weights: int
     recurrence_row: int
     transposed_weights: int
+    has_column_tiles: bool
     split_results: int
     split_elements: int
     flat_collectives: bool

@@ -22,6 +22,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     accumulators_of,
     columns_of,
     fusion_of,
+    is_by_columns,
     is_fusion,
     kind_of,
 )
@@ -58,6 +59,8 @@ def verify_fusions(module: ir.Module, facts: Facts | None = None) -> None:
             verify_recurrence(function)
         if _kind(function) == "row_reduce" and columns_of(function):
             _verify_rows(function)
+        if _kind(function) == "reduce" and is_by_columns(function):
+            _verify_columns(function)
         if _kind(function) == "scan":
             _verify_scan(function, facts)
 
@@ -71,6 +74,16 @@ def _verify_rows(function: func.FuncOp) -> None:
     rows, columns = walks.pop() or ((), ())
     if any(_wide(dims_of(v)) not in (rows, rows + columns) for v in last.operands):
         _fail(function, "a result is neither of its rows nor of their elements")
+
+
+def _verify_columns(function: func.FuncOp) -> None:
+    op = next(op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce")
+    *_, last = function.entry_block.operations
+    along = sorted(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+    if not along or along[-1] - along[0] + 1 != len(along) or along[-1] + 1 == len(dims_of(op.operands[0])):
+        _fail(function, "it reduces along other axes than neighbours before the last one")
+    if any(dims_of(v) != dims_of(op.results[0]) for v in last.operands):
+        _fail(function, "a result has other sizes than its reduction's")
 
 
 def _verify_scan(function: func.FuncOp, facts: Facts) -> None:

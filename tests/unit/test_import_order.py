@@ -45,6 +45,10 @@ PARTS = (
 """The same of the parts of `shape_dialect`."""
 
 
+LOWERINGS = ("lowering", "lowering_cpu", "lowering_gpu")
+"""The rooms that decide nothing: they read from the module what `transforms` has written there."""
+
+
 def room_of(parts: tuple[str, ...]) -> str:
     """The room of a module of the package, by the parts of its name."""
     return parts[0] if parts else "__init__"
@@ -100,6 +104,17 @@ def test_imports_go_one_way(room: str) -> None:
         for path in files()[room]
         for module, line in imported(path)
         if room_of(module) not in allowed and (room, room_of(module)) not in UPWARDS
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("room", LOWERINGS)
+def test_lowering_reads_decisions_from_the_module(room: str) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {'.'.join(module)}"
+        for path in files()[room]
+        for module, line in imported(path)
+        if room_of(module) == "transforms"
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -90,7 +90,12 @@ class Epilogue(Fusion):
 @_kind("reduce")
 @dataclass(frozen=True)
 class Reduce(Fusion):
-    """Reductions along axes other than the rows."""
+    """A reduction along axes other than the last ones.
+
+    by_columns: the kernel walks down columns: the axes are neighbours, and results have the sizes of the reduction's.
+    """
+
+    by_columns: bool = False
 
 
 @_kind("scatter")
@@ -264,6 +269,12 @@ def columns_of(function: ir.OpView) -> int:
     """The number of last axes that a row kernel reduces along; 0 for any other kernel, which has none."""
     fusion = fusion_of(function)
     return fusion.columns if isinstance(fusion, RowReduce) else 0
+
+
+def is_by_columns(function: ir.OpView) -> bool:
+    """Tells whether a kernel is a reduction that walks down columns."""
+    fusion = fusion_of(function)
+    return isinstance(fusion, Reduce) and fusion.by_columns
 
 
 def updates_of(function: ir.OpView) -> tuple[int, ...]:

@@ -38,6 +38,13 @@ def _check_row_reduce(v: Scope, function: func.FuncOp, what: kinds.RowReduce) ->
         _index("accumulators", what.accumulators, len(_results(function)), least=-1)
 
 
+def _check_reduce(v: Scope, function: func.FuncOp, what: kinds.Reduce) -> None:
+    """A reduction `by_columns` is the only one in its fusion."""
+    reductions = [op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce"]
+    if what.by_columns and len(reductions) != 1:
+        raise Malformed(f"{kinds.FUSION}: by_columns is said of {len(reductions)} reductions")
+
+
 def _check_epilogue(v: Scope, function: func.FuncOp, what: kinds.Epilogue) -> None:
     """`sums` is the number of an argument, and `accumulators` that of a result."""
     _index("sums", what.sums, len(_arguments(function)))
@@ -171,6 +178,7 @@ def _check_library_call(v: Scope, function: func.FuncOp, what: kinds.Library) ->
 
 FUSIONS: dict[type[kinds.Fusion], Callable[..., None]] = {
     kinds.RowReduce: _check_row_reduce,
+    kinds.Reduce: _check_reduce,
     kinds.Epilogue: _check_epilogue,
     kinds.Scatter: _check_updates,
     kinds.Update: _check_updates,

@@ -18,6 +18,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     Fusion,
     Loop,
     Recurrence,
+    Reduce,
     RowReduce,
     Scan,
     Scatter,
@@ -35,6 +36,7 @@ from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion import cumulative, recurrence
 from shlo_disc.transforms.fusion.body import Body, ClonedBody, CollapsedBody
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.fusion.columns import has_columns
 from shlo_disc.transforms.fusion.convolution_product import match_convolution
 from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.fusion.matrix_product import match_product
@@ -283,6 +285,8 @@ def _described(kind: type[Fusion], function: func.FuncOp, collapsed: bool, colum
     """The description of a finished function for the later stages."""
     if kind is RowReduce:
         return RowReduce(collapsed, columns)
+    if kind is Reduce:
+        return Reduce(collapsed, has_columns(function))
     if kind in (Scatter, Update):
         return kind(updates=tuple(_updated_arguments(function.entry_block)))
     if kind is Recurrence:

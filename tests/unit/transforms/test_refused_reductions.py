@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from shlo_disc.lowering.columns import has_columns
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.transforms.decisions import OUTCOMES
+from shlo_disc.transforms.fusion.columns import has_columns
 from tests.unit.transforms.test_loop_patterns import compiled
 
 

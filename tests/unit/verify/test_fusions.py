@@ -103,3 +103,38 @@ def test_reductions_along_other_rows(other: str, result: str) -> None:
         with pytest.raises(CompilerError, match="not along the same rows"):
             verify_fusions(module)
         verify_fusions(ir.Module.parse(ROWS.replace("OTHER", "1").replace("RESULT", "4xf32")))
+
+
+# ---- kernels of columns ---------------------------------------------------------------------------------------------
+
+COLUMNS = """
+  func.func private @reduce_0(%x: tensor<2x4x3xf32>) -> tensor<SIZESxf32>
+      attributes {disc.fusion = #disc.fusion<"reduce", {by_columns}>} {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [ALONG]
+        : (tensor<2x4x3xf32>, tensor<f32>) -> tensor<SIZESxf32>
+    %1 = stablehlo.broadcast_in_dim %0, dims = [AXES] : (tensor<SIZESxf32>) -> tensor<2x4x3xf32>
+    return RETURNED
+  }"""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "along", "axes", "returned", "fault"),
+    [
+        ("3", "0, 1", "2", "%0 : tensor<3xf32>", ""),
+        ("2x3", "1", "0, 2", "%0 : tensor<2x3xf32>", ""),
+        ("4", "0, 2", "1", "%0 : tensor<4xf32>", "reduces along other axes"),
+        ("2x4", "2", "0, 1", "%0 : tensor<2x4xf32>", "reduces along other axes"),
+        ("2x3", "1", "0, 2", "%1 : tensor<2x4x3xf32>", "has other sizes than its reduction"),
+    ],
+)
+def test_reductions_down_columns(sizes: str, along: str, axes: str, returned: str, fault: str) -> None:
+    text = COLUMNS.replace("SIZES", sizes).replace("ALONG", along).replace("AXES", axes).replace("RETURNED", returned)
+    text = text.replace(f"-> tensor<{sizes}xf32>", f"-> {returned.split(': ')[1]}", 1)
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        if fault:
+            with pytest.raises(CompilerError, match=fault):
+                verify_fusions(module)
+        else:
+            verify_fusions(module)

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reductions down columns, such as the gradient of a bias: which fusions are one."""
+"""Finds reductions down columns, such as the gradient of a bias, for which a target has a kernel of its own.
+
+That kernel walks down neighbouring columns with a sum for each, so that rows are read as they lie.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Pattern
-
-COLUMNS: Pattern[Reduction] = Pattern("column-kernel", "a reduction walks down neighbouring columns side by side")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,18 @@ class Reduction:
         return len(dims_of(self.op.operands[0]))
 
 
+def has_columns(fusion: func.FuncOp) -> bool:
+    """Tells whether the kernel of a fusion of kind "reduce" walks down columns."""
+    if policy().has_column_tiles:
+        return TILES.match(_only_reduction, fusion) is not None
+    return COLUMNS.match(_returned_reduction, fusion) is not None
+
+
+# ---- columns of the last axis ---------------------------------------------------------------------------------------
+
+COLUMNS: Pattern[Reduction] = Pattern("column-kernel", "a reduction walks down neighbouring columns side by side")
+
+
 @COLUMNS.requires("the fusion returns one value, which is all that the reduction makes")
 def _has_one_result(found: Reduction) -> bool:
     return len(found.results) == len(found.op.results) == 1
@@ -44,11 +58,6 @@ def _has_rows(found: Reduction) -> bool:
 @COLUMNS.requires("it reduces along all axes but the last")
 def _keeps_the_last_axis(found: Reduction) -> bool:
     return found.reduced == list(range(found.rank - 1))
-
-
-def has_columns(fusion: func.FuncOp) -> bool:
-    """One reduction along all axes but the last is what the kernel writes."""
-    return COLUMNS.match(_returned_reduction, fusion) is not None
 
 
 def _returned_reduction(fusion: func.FuncOp) -> Reduction | None:
@@ -75,18 +84,7 @@ def _keeps_last_axes(found: Reduction) -> bool:
     return found.reduced == list(range(first, last + 1)) and last < found.rank - 1
 
 
-def column_tiles(fusion: func.FuncOp) -> Reduction | None:
-    """The reduction of a fusion that has one, if it goes down columns; what follows it may be computed from it."""
-    return TILES.match(_only_reduction, fusion)
-
-
 def _only_reduction(fusion: func.FuncOp) -> Reduction | None:
     *ops, returned = fusion.entry_block.operations
     reductions = [op for op in ops if op.operation.name == "stablehlo.reduce"]
     return Reduction(list(returned.operands), reductions[0]) if len(reductions) == 1 else None
-
-
-def parts(found: Reduction) -> tuple[Dims, Dims, Dims]:
-    """The sizes of the axes before those that are reduced along, of these, and of the axes behind them."""
-    dims, reduced = dims_of(found.op.operands[0]), found.reduced
-    return dims[: reduced[0]], dims[reduced[0] : reduced[-1] + 1], dims[reduced[-1] + 1 :]
