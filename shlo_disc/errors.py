@@ -145,6 +145,10 @@ CODES = (
     Code("DISC-P107", "ProgramError", r"never does|never are|no call can satisfy", "no sizes satisfy the program"),
     Code("DISC-P108", "ProgramError", r"a stage has printed", "the program is the output of a compiler stage"),
     Code("DISC-P109", "ProgramError", r"is a compiled artifact", "the program is already compiled"),
+    Code(
+        "DISC-P110", "ProgramError", r"truth value of the size|to be false while it traces",
+        "a branch depends on a size",
+    ),
     Code("DISC-P100", "ProgramError", "", "the program cannot be compiled as it stands"),
     Code("DISC-U101", "UnsupportedError", "", "the program uses constructs that cannot be compiled"),
     # What is chosen.

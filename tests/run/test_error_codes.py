@@ -74,7 +74,7 @@ def test_each_example_raises_its_error(
 
 def plain(message: str) -> str:
     """Without what depends on the machine: numbers, files, and links to documentation that moves."""
-    return re.sub(r"(?<!\S)/\S+|\d+|https://\S+", "N", message)
+    return re.sub(r"^\S+:\d+:|(?<!\S)/\S+|\d+|https://\S+", "N", message)
 
 
 def classes() -> list[type[DiscError]]:

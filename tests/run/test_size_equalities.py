@@ -75,8 +75,9 @@ SEVERAL: dict[str, tuple[Callable[..., Any], str, tuple[int, ...]]] = {
 def test_each_equality_of_a_line_is_checked(name: str) -> None:
     """The first one is false for the sizes of the call, another is true."""
     function, dynamic, sizes = SEVERAL[name]
-    with pytest.raises(ProgramError, match="but it is true for the sizes of this call"):
+    with pytest.raises(ProgramError, match="but it is true for the sizes of this call") as caught:
         shlo_disc.jit(function, dynamic=dynamic)(np.ones(sizes, np.float32))
+    assert caught.value.code == "DISC-P110"
 
 
 @pytest.mark.filterwarnings("error")
@@ -156,8 +157,9 @@ TRUTHS: dict[str, Callable[..., Any]] = {
 def test_a_truth_value_that_is_not_decided(name: str) -> None:
     function = TRUTHS[name]
     text = r"test_size_equalities\.py:\d+: the truth value of the size"
-    with pytest.raises(ProgramError, match=text):
+    with pytest.raises(ProgramError, match=text) as caught:
         shlo_disc.compile(function, args=(("n", "float32"),))
+    assert caught.value.code == "DISC-P110"
     with pytest.raises(ProgramError, match=text):
         shlo_disc.jit(function, dynamic="n")(THREE)
     with pytest.raises(ProgramError, match=text):
