@@ -146,9 +146,11 @@ CODES = (
     Code("DISC-P108", "ProgramError", r"a stage has printed", "the program is the output of a compiler stage"),
     Code("DISC-P109", "ProgramError", r"is a compiled artifact", "the program is already compiled"),
     Code(
-        "DISC-P110", "ProgramError", r"truth value of the size|to be false while it traces",
-        "a branch depends on a size",
+        "DISC-P110", "ProgramError",
+        r"truth value of the size|to be false while it traces|for all sizes while it traces|cannot compute with sizes",
+        "a branch or an operation depends on sizes",
     ),
+    Code("DISC-P111", "ProgramError", r"is not an int while the function", "a size is needed as a number"),
     Code("DISC-P100", "ProgramError", "", "the program cannot be compiled as it stands"),
     Code("DISC-U101", "UnsupportedError", "", "the program uses constructs that cannot be compiled"),
     # What is chosen.

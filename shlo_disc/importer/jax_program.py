@@ -38,7 +38,7 @@ from .specifications import (
     size_fault,
     warn_of_narrowed,
 )
-from .trace_notes import noted_traces
+from .trace_notes import OF_SIZES, noted_traces
 
 _NO_ARRAY = re.compile(r"problematic value is of type <class '(.*?)'> and was passed to the function at path (\S+)\.\n")
 _NO_SYMBOL = re.compile(r"Encountered dimension variable ('.*?') .*function arguments: (\[.*?\])", re.DOTALL)
@@ -69,8 +69,9 @@ def export_function(
         return _export_jitted(function, jax.jit(function), args, kwargs, constraints)
     try:
         return _export_jitted(function, function, args, kwargs, constraints)
-    except (ArgumentTypeError, ProgramError):  # only now, for static arguments may look like shapes
-        check_specifications(args, kwargs)
+    except (ArgumentTypeError, ProgramError) as error:  # only now, for static arguments may look like shapes
+        if error.code not in OF_SIZES:
+            check_specifications(args, kwargs)
         raise
 
 

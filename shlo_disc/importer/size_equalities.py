@@ -11,13 +11,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-import site
 import sys
-import sysconfig
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -31,8 +28,8 @@ from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 from .requested_sizes import new_trace
 from .size_guards import SizeGuard
 from .trace_notes import written
+from .user_code import is_users as _is_users
 
-_PACKAGE = str(Path(__file__).parents[1])
 _Equality = tuple[str, int, str, str]
 """A file, a line, and the sides of an equality that it asks."""
 
@@ -277,13 +274,6 @@ def _decided(comparison: Any) -> bool | None:
         return bool(comparison())
     except Exception:  # JAX's errors have no class in its public API
         return None
-
-
-@functools.cache
-def _is_users(file: str) -> bool:
-    """Tells whether a file belongs to no installed package, to Python or to this package."""
-    installed = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), *site.getsitepackages(), _PACKAGE)
-    return not file.startswith(("<frozen", "<__array", *installed)) and "site-packages" not in Path(file).parts
 
 
 def _is_decided(one: Any, other: Any) -> bool:

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Notes on what JAX raises while it traces a function of symbolic sizes: what to write in terms of shlo_disc.
+"""Advice on what JAX raises while it traces a function of symbolic sizes: what to write in terms of shlo_disc.
 
-The errors stay those of JAX and of the user's function, with their tracebacks.
+Errors that are about symbolic sizes become ProgramErrors, which name the user's line. Others stay those of JAX and of
+the user's function, with a note.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import math
 import re
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-from shlo_disc.errors import ProgramError
+from shlo_disc.errors import DiscError, ProgramError
 from shlo_disc.shape_dialect.symbolic.expr import Expr, content
 from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
+
+from . import wanted_numbers
+from .user_code import Place, place_of
+
+OF_SIZES = ("DISC-P110", "DISC-P111")
+"""The codes of errors about what a function does with sizes, and not with its specifications."""
 
 _COMPARISON = re.compile(r"(?:^|Details: )Symbolic dimension comparison '(.*?)' (>=|<=|>|<|==|!=) '(.*?)' is inconclus")
 _DIVISION = re.compile(r"The remainder mod\((.*), ?(?:- ?)?(\w+)\) should be 0")
@@ -84,20 +92,23 @@ _OF_STRIDES = (
 _PADDING = re.compile(r"padding argument to conv_general_dilated should be a string .*?, got (.*)", re.DOTALL)
 
 _ADVICE_ON_SIZES = {
+    "The problem arose with the `int` function": wanted_numbers.INTEGER_ARITHMETIC,
     "It arose in the jnp.arange argument": (
         "jax.numpy.arange takes numbers and sizes, such as x.shape[0] // 2, and no arrays or fractions of sizes. "
         "jax.scipy.signal.stft computes such fractions: cut the frames by x[starts[:, None] + "
         "jax.numpy.arange(width)], and transform them by jax.numpy.fft.rfft"
-    ),
-    "The problem arose with the `int` function": (
-        "integer arithmetic keeps a size a size: x.shape[0] // 2 or x.shape[0] * 3 // 4 in place of "
-        "int(x.shape[0] * 0.5)"
     ),
 }
 """Advice where the number that is wanted was computed of sizes, and not of the values of arguments."""
 
 _VALUE = re.compile(r"depends on the values? of the arguments? (.+?)\.\s")
 _CONVERSIONS = ("__array__() was called on traced", "in the item() method of", "The problem arose with the `")
+_SIZE = re.compile(r"Symbolic dimension '(.*?)' used in a context that requires a constant")
+_FRACTIONS = (
+    "Slice entries must be static integers. Got slice(None, JitTracer(~float",
+    "concrete values of integer type, got (JitTracer(~float",
+)
+_INDEX = re.compile(r"integer or boolean arrays are valid indices\. Got (.*)")
 _COUNT_WANTED = (
     "Shapes must be 1D sequences of concrete values",
     "where concrete value is expected",
@@ -109,28 +120,50 @@ _KEEP_ARRAY = (
     "array of shape () as it takes a number, and write jax.numpy's functions in place of those of NumPy and math"
 )
 
-_NO_NUMBER = (
-    "a size that has a name is not an int while the function is traced: in place of functions of NumPy and math, use "
-    "those of jax.numpy, as in jax.numpy.sqrt(size), and in place of jax.numpy.searchsorted and interp those of "
-    "shlo_disc.numpy; make it an array by jax.numpy.asarray(size), loop by jax.lax.fori_loop(0, size, ...), or give "
-    "the size as a number in args=. With the plugin (docs/plugin.md), jax.jit runs functions that need a number, too"
-)
 _UNEVEN = re.compile(r"array split does not result in an equal division: rest is mod\((\w+), (\d+)\)")
 
 
 @contextlib.contextmanager
 def noted_traces() -> Iterator[None]:
-    """Add a note to an error of JAX's that asks for something which options of shlo_disc state."""
+    """Raise ProgramError from JAX's errors about symbolic sizes, and add notes to others that options of shlo_disc, or
+    functions of it, mend."""
     try:
         yield
+    except DiscError:
+        raise
     except Exception as error:
-        if note := note_on(str(error)):
+        place = place_of(error)
+        if fault := _fault_of_sizes(error, place):
+            raise ProgramError(f"{place}: {fault}" if place else fault) from error
+        if note := note_on(str(error), place):
             if (static := _STATIC.get()) and "x[:stop]" in note:
                 note = (
                     f"if the size is the Python number of the call, make it static by {static} of shlo_disc.jit; {note}"
                 )
             error.add_note(f"shlo_disc: {note}")
         raise
+
+
+def _fault_of_sizes(error: Exception, place: Place | None) -> str:
+    """The fault of a function that asks for more about symbolic sizes than is known, and what to write; or ""."""
+    message = str(error)
+    if found := _COMPARISON.search(message):
+        left, operator, right = found.groups()
+        advice = _on_comparison(left, operator, right, place)
+        text = f"JAX cannot decide {left} {operator} {right} for all sizes while it traces"
+    elif any(words in message for words in _NUMBER_WANTED):
+        size = f"the size {found[1]}" if (found := _SIZE.search(message)) else "a size that has a name"
+        advice = wanted_numbers.advice(place, message)
+        text = f"{size} is not an int while the function is traced"
+    elif (found := _INDEX.search(message)) and _is_size(found[1]):
+        advice = wanted_numbers.on_index(place)
+        text = f"the size {found[1]} is not an int while the function is traced"
+    elif type(error).__name__ == "InconclusiveDimensionOperation":  # which JAX derives from no other class
+        advice = note_on(message, place)
+        text = f"JAX cannot compute with sizes that have names: {message.splitlines()[0]}"
+    else:
+        return ""
+    return f"{text}: {advice}" if advice else text
 
 
 _STATIC: ContextVar[str] = ContextVar("shlo_disc_static", default="")
@@ -146,16 +179,12 @@ def static_option(option: str) -> Iterator[None]:
         _STATIC.reset(token)
 
 
-def note_on(message: str) -> str:
+def note_on(message: str, place: Place | None = None) -> str:
     """Advice against an error of that text; "" where there is none."""
-    if found := _COMPARISON.search(message):
-        return _on_comparison(*found.groups())
     if found := _DIVISION.search(message):
         return _on_division(*found.groups())
     if found := _UNEVEN.search(message):
         return _on_division(*found.groups())
-    if any(text in message for text in _NUMBER_WANTED):
-        return _NO_NUMBER
     if found := _TWO_SHAPES.search(message):
         return _on_shapes("".join(text for text in found.groups() if text))
     if found := _OF_DATA.search(message):
@@ -164,7 +193,29 @@ def note_on(message: str) -> str:
     if found := _PADDING.search(message):
         is_gradient = re.search(r"floordiv|max\(", found[1]) is not None
         return f"{_OF_STRIDES}. Otherwise, {_OF_PADDINGS}" if is_gradient else _OF_PADDINGS
+    if any(words in message for words in _FRACTIONS):
+        return wanted_numbers.INTEGER_ARITHMETIC
+    if place and (advice := _on_fraction(place, message)):
+        return advice
     return _of(_ADVICE, message) or _on_value(message) or _of(_ADVICE_ON_SIZES, message)
+
+
+def _is_size(text: str) -> bool:
+    """Tells whether a text is that of a size with a name in it."""
+    try:
+        return bool(Expr.parse(text).symbols())
+    except ProgramError:
+        return False
+
+
+def _on_fraction(place: Place, message: str) -> str:
+    """Advice where a number is wanted of an array that was computed of sizes, as n / 2 is; "" elsewhere."""
+    if _VALUE.search(f"{message} ") or not any(words in message for words in (*_CONVERSIONS, "boolean conversion of")):
+        return ""
+    is_pythons = place.called().startswith("math.") or place.called() in ("builtins.float", "builtins.complex")
+    if is_pythons or isinstance(place.expression, ast.Compare):
+        return wanted_numbers.advice(place, message)
+    return wanted_numbers.on_numpy(place)
 
 
 def _of(advice: dict[str, str], message: str) -> str:
@@ -233,7 +284,7 @@ def _on_shapes(text: str) -> str:
     return ""
 
 
-def _on_comparison(left: str, op: str, right: str) -> str:
+def _on_comparison(left: str, op: str, right: str, place: Place | None) -> str:
     try:
         relation = Relation(op, Expr.parse(left), Expr.parse(right))
     except ProgramError:
@@ -242,16 +293,22 @@ def _on_comparison(left: str, op: str, right: str) -> str:
         return f'where it always holds, state it: constraints=("{written(Relation.eq(relation.lhs, relation.rhs))}",)'
     likely, other = sorted((relation, relation.negate()), key=lambda r: r.operator not in (">", ">="))
     stated = (
-        "JAX decides one way for all sizes: state which one holds for yours, "
-        f'constraints=("{written(likely)}",) or constraints=("{written(other)}",), or give shlo_disc.jit '
-        "compile_once=False, which compiles a program for each outcome"
+        f'state which one holds for yours, constraints=("{written(likely)}",) or constraints=("{written(other)}",), or '
+        "give shlo_disc.jit compile_once=False, which compiles a program for each outcome"
     )
-    if op in ("<", ">"):  # as Python's min and max compare
+    expression = place.expression if place else None
+    if isinstance(expression, ast.Compare) and len(expression.ops) == 1:
+        left, right = ast.unparse(expression.left), ast.unparse(expression.comparators[0])
+        return (
+            f"choose by jax.lax.cond(jax.numpy.asarray({left}) {op} {right}, ...), whose branches have results of the "
+            f"same shape. Else {stated}"
+        )
+    if expression is None or place and place.called() in ("builtins.min", "builtins.max"):
         sizes = f"({left}, {right})"
         return (
             f"in place of min or max of sizes write jax.core.min_dim{sizes} or jax.core.max_dim{sizes}. Else {stated}"
         )
-    return f"{stated}. For sizes, min and max are jax.core.min_dim and jax.core.max_dim"
+    return stated
 
 
 def written(relation: Relation) -> str:
@@ -263,4 +320,4 @@ def written(relation: Relation) -> str:
     return str(Relation(operator, size, Expr.const(0)).balanced())
 
 
-__all__ = ["note_on", "noted_traces", "static_option", "written"]
+__all__ = ["OF_SIZES", "note_on", "noted_traces", "static_option", "written"]

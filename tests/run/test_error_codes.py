@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import linecache
 import os
 import pkgutil
 import re
@@ -58,7 +59,9 @@ def test_each_example_raises_its_error(
     ours = {name: found for name, found in custom_calls._registered.items() if name in custom_calls.OF_THIS_PROCESS}
     monkeypatch.setattr(custom_calls, "_registered", ours)
     request.addfinalizer(native_module.install_lapack.__wrapped__)
-    example = compile(parts_of(name)["python"], name, "exec")
+    text = parts_of(name)["python"]
+    monkeypatch.setitem(linecache.cache, name, (len(text), None, text.splitlines(keepends=True), name))
+    example = compile(text, name, "exec")
     names: dict[str, object] = {"__name__": "__main__"}
     with pytest.raises(DiscError) as caught:
         exec(example, names)  # noqa: S102 - the page of this repository

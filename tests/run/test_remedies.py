@@ -22,6 +22,7 @@ from tests.run.remedies import (
     torch_programs,
     traced,
     traced_sizes,
+    wanted_numbers,
 )
 from tests.run.remedies.case import Case
 
@@ -35,7 +36,9 @@ def cases_of(module: ModuleType) -> list[type[Case]]:
     ]
 
 
-MODULES = (specifications, shapes, traced, traced_sizes, calls, jitted, files, commands, torch_programs, plugin)
+MODULES = (
+    specifications, shapes, traced, traced_sizes, wanted_numbers, calls, jitted, files, commands, torch_programs, plugin
+)  # fmt: skip
 CASES = [case for module in MODULES for case in cases_of(module)]
 
 

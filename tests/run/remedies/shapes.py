@@ -154,8 +154,8 @@ class NoMultiple(Case):
 
 
 class LoopOverSize(Case):
-    error = TypeError
-    remedy = r"loop by jax\.lax\.(fori_loop)\(0, size, \.\.\.\)"
+    error = ProgramError
+    remedy = r"write jax\.lax\.(fori_loop)\(0, x\.shape\[0\], "
 
     def provoke(self) -> Any:
         def loop(x: Any) -> Any:
@@ -174,7 +174,7 @@ class LoopOverSize(Case):
 
 class SizeAsNumber(Case):
     error = Exception
-    remedy = r"make it an array by jax\.numpy\.(asarray)\(size\)"
+    remedy = r"write jax\.numpy\.(float32) in place of np\.float32"
 
     def provoke(self) -> Any:
         return shlo_disc.compile(lambda x: x / np.float32(x.shape[0]), args=(("b", "float32"),))

@@ -148,36 +148,6 @@ class BranchOnData(Case):
         return both(VALUES), VALUES + np.sin(VALUES)
 
 
-class PowerOfSize(Case):
-    error = ValueError
-    remedy = r"as in jax\.numpy\.(sqrt)\(size\), .* make it an array by jax\.numpy\.(asarray)\(size\)"
-
-    def provoke(self) -> Any:
-        return compiled(lambda x: x * x.shape[0] ** 0.5)
-
-    def follow(self, found: re.Match[str]) -> Numbers:
-        root, array = (getattr(jnp, name) for name in found.groups())
-        return compiled(lambda x: x * root(x.shape[0]) + array(x.shape[0]))(VALUES), VALUES * 6**0.5 + 6
-
-
-class NumpyOfSize(PowerOfSize):
-    error = TypeError
-
-    def provoke(self) -> Any:
-        return compiled(lambda x: x * np.sqrt(x.shape[0]))
-
-
-class NumpyZeros(Case):
-    error = TypeError
-    remedy = r"in place of functions of NumPy and math, use those of (jax\.numpy),"
-
-    def provoke(self) -> Any:
-        return compiled(lambda x: x + np.zeros(x.shape[0]))
-
-    def follow(self, found: re.Match[str]) -> Numbers:
-        return compiled(lambda x: x + {"jax.numpy": jnp}[found[1]].zeros(x.shape[0]))(VALUES), VALUES
-
-
 class SizeByFraction(Case):
     error = jax.errors.ConcretizationTypeError
     remedy = r"x\.shape\[0\] \* (\d) // (\d) in place of int"
@@ -241,17 +211,6 @@ class ForwardMode(Case):
         compile_ = getattr(shlo_disc, found[2])
         both = compile_(lambda x, t: jax.jvp(jnp.sin, (x,), (t,))[1], args=(VECTOR, VECTOR))
         return both(VALUES, VALUES), np.cos(VALUES) * VALUES
-
-
-class NumpyArange(Case):
-    error = jax.errors.TracerBoolConversionError
-    remedy = r"write jax\.numpy\.(arange) for numpy\.arange"
-
-    def provoke(self) -> Any:
-        return compiled(lambda x: x + np.arange(x.shape[0]))
-
-    def follow(self, found: re.Match[str]) -> Numbers:
-        return compiled(lambda x: x + getattr(jnp, found[1])(x.shape[0]))(VALUES), VALUES + np.arange(6)
 
 
 class SearchSorted(Case):

@@ -23,7 +23,7 @@ class PaddedByRemainder(Case):
     error = Exception
     remedy = (
         r"round with //, not %: n up to a multiple is (-\(-n // 4\) \* 4), so pad by (-\(-n // 4\) \* 4 - n); "
-        r"down it is (n // .*)"
+        r"down it is (n // 4 \* 4)"
     )
 
     def provoke(self) -> Any:
@@ -137,7 +137,7 @@ class LargestOfSymbolicSize(Case):
 
 class SmallerSize(Case):
     error = Exception
-    remedy = r"shlo_disc: in place of min or max .* jax\.core\.(min_dim)\(n, 4\) or jax\.core\.(max_dim)\(n, 4\)"
+    remedy = r"traces: in place of min or max .* jax\.core\.(min_dim)\(n, 4\) or jax\.core\.(max_dim)\(n, 4\)"
 
     def provoke(self) -> Any:
         return compiled(lambda x: jnp.zeros(min(x.shape[0], 4)))

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The user's code in tracebacks: the innermost line of it, and the expression there that failed."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import itertools
+import linecache
+import math
+import operator
+import site
+import sysconfig
+import types
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+_PACKAGE = str(Path(__file__).parents[1])
+_MODULES = (builtins, math, operator, itertools, np, np.random, jax.numpy, jax.lax, jax.random)
+"""The modules whose functions have names for `Place.called`."""
+
+
+class Place(NamedTuple):
+    """A line of a file. expression: the part of it that failed; None where its source is not known."""
+
+    file: str
+    line: int
+    expression: ast.expr | None
+    frame: types.FrameType
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def called(self) -> str:
+        """The name of the function that the expression calls, such as "numpy.zeros", by whatever name it does.
+
+        "" for other expressions, and for functions that are not in `_MODULES`.
+        """
+        if not isinstance(self.expression, ast.Call):
+            return ""
+        found = self.value_of(self.expression.func)
+        name = getattr(found, "__name__", "")
+        return next((f"{m.__name__}.{name}" for m in _MODULES if name and getattr(m, name, None) is found), "")
+
+    def value_of(self, node: ast.expr) -> Any:
+        """The value of a name, or of an attribute of a module; None for other expressions."""
+        if isinstance(node, ast.Attribute):
+            module = self.value_of(node.value)
+            return getattr(module, node.attr, None) if isinstance(module, types.ModuleType) else None
+        if not isinstance(node, ast.Name):
+            return None
+        places = (self.frame.f_locals, self.frame.f_globals, vars(builtins))
+        return next((names[node.id] for names in places if node.id in names), None)
+
+
+def place_of(error: BaseException) -> Place | None:
+    """The innermost line of the user's code in an error's traceback; None where there is none."""
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        if is_users(trace.tb_frame.f_code.co_filename):
+            found = trace
+        trace = trace.tb_next
+    if found is None:
+        return None
+    return Place(found.tb_frame.f_code.co_filename, found.tb_lineno, _expression(found), found.tb_frame)
+
+
+def _expression(trace: types.TracebackType) -> ast.expr | None:
+    """The expression that was evaluated in a frame."""
+    code = trace.tb_frame.f_code
+    positions = next(itertools.islice(code.co_positions(), trace.tb_lasti // 2, None), (None,) * 4)
+    first, last, start, end = positions
+    if first is None or last is None or start is None or end is None:
+        return None
+    lines = [linecache.getline(code.co_filename, n, trace.tb_frame.f_globals).encode() for n in range(first, last + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    try:
+        return ast.parse(f"({b''.join(lines).decode()})", mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+
+
+@functools.cache
+def is_users(file: str) -> bool:
+    """Tells whether a file belongs to no installed package, to Python or to this package."""
+    installed = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), *site.getsitepackages(), _PACKAGE)
+    if file.startswith(("<frozen", "<__array", *installed)) or file.endswith(".pyx"):
+        return False
+    return "site-packages" not in Path(file).parts
+
+
+__all__ = ["Place", "is_users", "place_of"]
