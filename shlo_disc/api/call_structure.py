@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +42,33 @@ def structure_fault(
     return ""
 
 
+def list_fault(
+    function: Callable[..., Any], entries: Sequence[Any], named: Mapping[str, Any], call: tuple[Sequence[Any], Any]
+) -> str:
+    """The fault of a call with a list of numbers that `dynamic` has the sizes of an array for; "" for others.
+
+    entries: those of `dynamic` for arguments by position. named: those by name.
+    """
+    args, kwargs = call
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        names = []
+    places = [(f"args[{i}]", name) for i, name in itertools.zip_longest(range(len(args)), names[: len(args)])]
+    given = [(place, name or place, *pair) for (place, name), *pair in zip(places, entries, args, strict=False)]
+    given += [(f"kwargs[{name!r}]", name, named.get(name), value) for name, value in kwargs.items()]
+    for place, name, entry, value in given:
+        if isinstance(entry, str) and isinstance(value, list | tuple) and _are_numbers(value):
+            return (
+                f"dynamic= has {entry!r} for {place}, which is a {type(value).__name__} of numbers, and so are as many "
+                f"arguments: pass one array, numpy.asarray({name})"
+            )
+    return ""
+
+
 def _are_numbers(value: Any) -> bool:
     leaves = jax.tree.leaves(value)
     return bool(leaves) and all(isinstance(leaf, bool | int | float | complex | np.generic) for leaf in leaves)
 
 
-__all__ = ["structure_fault"]
+__all__ = ["list_fault", "structure_fault"]

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import html
 import re
 import threading
 import types
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,10 @@ import numpy as np
 from jax.export import is_symbolic_dim
 
 from shlo_disc.api.jit import missing_attribute, sizes_by_name
-from shlo_disc.api.named_sizes import NamedSizes
+from shlo_disc.api.named_sizes import NamedSizes, count_fault
 from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
 from shlo_disc.runtime.described import count_text
+from shlo_disc.runtime.dynamic_entries import positions_fault
 
 if TYPE_CHECKING:
     from shlo_disc.api.jit import Jitted
@@ -94,6 +96,18 @@ class _OfArrays:
         return self._results.filled(leaves)
 
 
+@contextlib.contextmanager
+def _errors_of(call: Call) -> Iterator[None]:
+    """While this lasts, errors about the list of arrays name the places that its arrays have in the call."""
+    try:
+        yield
+    except (ArgumentTypeError, OptionError, RecompileError, ShapeError) as error:
+        message = _of_the_call(error.message, call)
+        if message == error.message:
+            raise
+        raise type(error)(message) from error
+
+
 def _of_the_call(message: str, call: Call) -> str:
     """A message about the list of arrays, with the places in the call that its arrays have."""
     leaves = jax.tree_util.tree_leaves_with_path(call)
@@ -162,18 +176,14 @@ class FilteredJit:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """As `Jitted`; each combination of what is no array in the arguments is a program of its own."""
         (function, jitted), arrays = self._program((args, kwargs))
-        try:
+        with _errors_of((args, kwargs)):
             return function.result(jitted(arrays))
-        except (ArgumentTypeError, RecompileError, ShapeError) as error:
-            message = _of_the_call(error.message, (args, kwargs))
-            if message == error.message:
-                raise
-            raise type(error)(message) from error
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """As `Jitted.trace`, of a function of the list of arrays."""
         (_, jitted), arrays = self._program((args, kwargs))
-        return jitted.trace(arrays)
+        with _errors_of((args, kwargs)):
+            return jitted.trace(arrays)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """As `Jitted.lower`, of a function of the list of arrays."""
@@ -199,9 +209,10 @@ class FilteredJit:
             by_name = [(named.get(name), value) for name, value in sorted(kwargs.items())]
             pairs = [*zip(positional, args, strict=False), *by_name]
             return self._of_arrays(pairs, static)
+        if fault := positions_fault(self._dynamic, args):
+            raise OptionError(fault)
         if len(self._dynamic) != len(args):
-            count = len(self._dynamic)
-            raise OptionError(f"dynamic= has {count} entries, and the call has {len(args)} positional arguments")
+            raise OptionError(count_fault(self._function, self._dynamic, call))
         return self._of_arrays([*zip(self._dynamic, args, strict=True), (None, kwargs)], static)
 
     @staticmethod

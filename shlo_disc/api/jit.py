@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.api.named_sizes import NamedSizes
+from shlo_disc.api.named_sizes import NamedSizes, by_name_instead, count_fault
 from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
 from shlo_disc.options import Options
 from shlo_disc.runtime.described import count_text
@@ -118,8 +118,6 @@ class Jitted:
         functools.update_wrapper(self, function)
         _check_static(function)
         dynamic = sizes_by_name(function, dynamic)
-        if not (dynamic is None or isinstance(dynamic, str | Sequence | NamedSizes)):
-            raise OptionError(f"dynamic must be a string, a sequence or a dict of strings, or None, not {dynamic!r}")
         if clash := sorted(static.numbers & donated):
             raise OptionError(f"argument {clash[0]} is static, and cannot be donated")
         self._function, self._static, self._donated = function, static, donated
@@ -227,10 +225,28 @@ class Jitted:
             import jax
 
             function = jax.jit(function, donate_argnums=donated)
-        return _Program(function, self._shapes(count, others, call[1]), self._compiler, self._compile_once)
+        shapes = self._shapes(others, call)
+        self._check_lists(shapes, others, call)
+        return _Program(function, shapes, self._compiler, self._compile_once)
 
-    def _shapes(self, count: int, others: Sequence[int], kwargs: dict[str, Any]) -> Any:
+    def _check_lists(self, shapes: Any, others: Sequence[int], call: Call) -> None:
+        """Raises OptionError for lists of numbers that `dynamic` has the sizes of an array for."""
+        if shapes is None:
+            return
+        from shlo_disc.api.call_structure import list_fault
+
+        args, kwargs = call[0], {name: value for name, value in call[1].items() if name not in self._static.names}
+        whole = isinstance(shapes, str)
+        entries, named = ([shapes] * len(others), dict.fromkeys(kwargs, shapes)) if whole else shapes
+        by_place = dict(zip(others, entries, strict=False))
+        if fault := list_fault(
+            self._function, [by_place.get(i) for i in range(len(args))], named or {}, (args, kwargs)
+        ):
+            raise OptionError(fault)
+
+    def _shapes(self, others: Sequence[int], call: Call) -> Any:
         """The entries of `dynamic` for the arguments that are not static."""
+        count = len(call[0])
         if isinstance(self._dynamic, NamedSizes):
             return self._dynamic.of_calls(count, set(range(count)) - set(others))
         if self._dynamic is None or isinstance(self._dynamic, str):
@@ -238,18 +254,22 @@ class Jitted:
         if len(self._dynamic) == len(others):
             return (tuple(self._dynamic), None)
         if len(self._dynamic) != count:
-            named = f", or by name, such as dynamic={{{next(iter(kwargs))!r}: 'n, ...'}}" if kwargs else ""
-            raise OptionError(
-                f"dynamic= has {len(self._dynamic)} entries, and the call has {count} positional arguments: one for "
-                f"each, None for those whose sizes stay fixed{named}"
-            )
+            raise OptionError(count_fault(self._function, self._dynamic, call))
         return (tuple(self._dynamic[i] for i in others), None)
 
 
 def sizes_by_name(function: Callable[..., Any], dynamic: Any) -> Any:
-    """`dynamic`, whose entries by name are checked. Raises OptionError for names that the function does not have."""
-    if not isinstance(dynamic, Mapping):
+    """`dynamic`, whose entries by name are checked.
+
+    Raises OptionError for names that the function does not have, and for what has no sizes.
+    """
+    if dynamic is None or isinstance(dynamic, str | Sequence | NamedSizes):
         return dynamic
+    if not isinstance(dynamic, Mapping):
+        raise OptionError(
+            f"dynamic must be a string, a sequence or a dict of strings, or None, not {dynamic!r}"
+            + by_name_instead(function, dynamic)
+        )
     known = _Parameters.of(function)
     if known is None:
         raise OptionError("dynamic= has entries by name, and the function has no signature: give one for each position")

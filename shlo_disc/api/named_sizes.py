@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shlo_disc.errors import OptionError
+from shlo_disc.runtime.described import count_text
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,11 @@ class NamedSizes:
     ) -> NamedSizes:
         """Raises OptionError for a name that the function does not have, unless it takes all names."""
         known = [*positional, *(name for name in names if name not in positional)]
+        name: Any
         for name in entries:
             if name not in known and not takes_names:
                 near = difflib.get_close_matches(str(name), known, 1)
+                near = [positional[name]] if isinstance(name, int) and 0 <= name < len(positional) else near
                 instead = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(known)}"
                 raise OptionError(f"dynamic= names {name!r}, which is no argument of the function: {instead}")
         return NamedSizes(entries, positional)
@@ -40,4 +44,49 @@ class NamedSizes:
         return tuple(self.entries.get(name) for i, name in enumerate(names) if i not in fixed), self.entries
 
 
-__all__ = ["NamedSizes"]
+def count_fault(function: Callable[..., Any], entries: Sequence[Any], call: tuple[Sequence[Any], Any]) -> str:
+    """The fault of a `dynamic` with another number of entries than a call has arguments by position."""
+    from shlo_disc.runtime.dynamic_entries import positions_fault
+
+    args, kwargs = call
+    if fault := positions_fault(entries, args):
+        return fault
+    stated = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+    start = f"dynamic= has {stated}, and the call has {count_text(len(args), 'positional argument')}"
+    names, missing = _parameters(function, args, kwargs)
+    if missing:
+        return f"{start}: it lacks {', '.join(missing)}"
+    rank = len(getattr(args[0], "shape", ())) if len(args) == 1 else 0
+    if 0 < len(entries) == rank and all(isinstance(entry, str) and "," not in entry for entry in entries):
+        return f"{start}: one text has all sizes of an argument, as in dynamic={(', '.join(entries),)!r}"
+    wanted = tuple([*entries, *[None] * (len(args) - len(entries))][: len(args)])
+    text = f"{start}: one for each, None for those whose sizes stay fixed"
+    named = {name: entry for name, entry in zip(names, entries, strict=False) if entry is not None}
+    by_name = f"dynamic={named!r}" if named and len(entries) <= len(names) else ""
+    if kwargs:
+        return f"{text}, or by name, as in {by_name}" if by_name else text
+    return f"{text}, as in dynamic={wanted!r}" + (f", or by name, as in {by_name}" if by_name else "")
+
+
+def by_name_instead(function: Callable[..., Any], given: Any) -> str:
+    """Advice on a `dynamic` that has no sizes, such as a position or a set of names; "" where names are not known."""
+    names = _parameters(function, (), {})[0]
+    found = [name for name in names if given is True or isinstance(given, set | frozenset) and name in given]
+    if type(given) is int and -len(names) <= given < len(names):
+        found = [names[given]]
+    return f": it names sizes, as in dynamic={{{found[0]!r}: 'n, ...'}}" if found else ""
+
+
+def _parameters(function: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> tuple[list[str], list[str]]:
+    """The names of the parameters that a call may give by position, and of those that it lacks."""
+    try:
+        signature = inspect.signature(function)
+        given = signature.bind_partial(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return [], []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    found = [p for p in signature.parameters.values() if p.kind in kinds]
+    return [p.name for p in found], [p.name for p in found if p.name not in given and p.default is p.empty]
+
+
+__all__ = ["NamedSizes", "by_name_instead", "count_fault"]

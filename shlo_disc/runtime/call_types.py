@@ -15,7 +15,7 @@ from jax import export
 from shlo_disc.errors import ArgumentTypeError, OptionError
 from shlo_disc.runtime.adapt import unmasked
 from shlo_disc.runtime.described import count_text
-from shlo_disc.runtime.dynamic_entries import entry_fault
+from shlo_disc.runtime.dynamic_entries import entry_fault, positions_fault
 from shlo_disc.runtime.parameter_names import listed
 
 _PYTHON_NUMBERS = (int, float, complex)  # a bool's type is not weak
@@ -161,7 +161,8 @@ def specifications(
     except TypeError as error:
         raise ArgumentTypeError(_no_array(args, kwargs) or str(error)) from None
     except (IndexError, ValueError) as error:  # the texts of JAX's parser, and sizes that an argument lacks
-        text = _too_many_sizes(str(error), args, kwargs, shapes)
+        text = positions_fault(shapes[0], args) if isinstance(shapes, tuple) and shapes[1] is None else ""
+        text = text or _too_many_sizes(str(error), args, kwargs, shapes)
         text = text or entry_fault(args, kwargs, shapes, lambda p, sizes, n: _other_rank(p, sizes, n, args, shapes))
         raise OptionError(text or _misfit(str(error))) from None
     for (path, spec), leaf in zip(

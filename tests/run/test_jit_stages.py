@@ -164,7 +164,7 @@ def test_the_executable_of_a_filtered_function() -> None:
 def test_filter_is_checked() -> None:
     with pytest.raises(OptionError, match="filter=True finds out what is static"):
         shlo_disc.jit(model, filter=True, static_argnames="scale")
-    with pytest.raises(OptionError, match="dynamic= has 1 entries, and the call has 2"):
+    with pytest.raises(OptionError, match="dynamic= has 1 entry, and the call has 2"):
         shlo_disc.jit(model, filter=True, dynamic=("b",))(jnp.ones(2), jnp.ones(2))
     with pytest.raises(ArgumentTypeError, match=r"has to be hashable, and set is not: args\[0\]\['s'\]"):
         shlo_disc.jit(lambda s: 1, filter=True)({"s": {1}})
