@@ -22,6 +22,7 @@ from .call_results import CommandTime, MemoryStats, command_times, output_of
 from .cuda_libraries import nccl_names
 from .described import missing_text, program_table, program_text, target_row, target_text
 from .dims import by_name, dim_values, shape_of
+from .dtype_faults import with_conversion
 from .in_jax import JaxFunction, is_traced
 from .jax_arrays import jax_converter
 from .keys import key_array, key_dtype
@@ -168,7 +169,7 @@ class LoadedExecutable(NativeOwner):
         """
         if self._names_of_torch:
             return of_array(error, self._names_of_torch, are_weights)
-        return _with_conversion(error)
+        return with_conversion(error)
 
     def explainer(self, tree: TreeSpec, bound: int = 0) -> Callable[..., str]:
         """The function that explains why a call does not fit `tree`. bound: how many arguments `bind` has fixed."""
@@ -432,19 +433,6 @@ class LoadedExecutable(NativeOwner):
     def _values(self, dims: Mapping[str, int]) -> list[int]:
         """The values in the order of the symbols."""
         return list(dim_values(self._symbols, dims).values())
-
-
-_DTYPES = re.compile(r"^Dtype mismatch for (\S+): expected ([a-z]+)(\d+) and called with \2\d+$")
-
-
-def _with_conversion(error: DiscError) -> DiscError:
-    """The same error; where the dtype of an array has only another width, it says how to convert the array."""
-    found = _DTYPES.match(error.message)
-    return (
-        ArgumentTypeError(f"{error.message}: convert it by {found[1]}.astype('{found[2]}{found[3]}')")
-        if found
-        else error
-    )
 
 
 def _fits(shape: Sequence[int], expected: Sequence[int | str]) -> bool:

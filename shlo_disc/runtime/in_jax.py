@@ -22,6 +22,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import _native
 from .described import program_text
+from .dtype_faults import with_conversion
 from .exporting import keep
 from .keys import key_array, key_data
 from .size_steps import evaluate
@@ -170,7 +171,8 @@ def _array(leaf: Any, row: Mapping[str, Any]) -> Any:
         hint = ""
         if str(given) == expected:
             hint = f", which JAX makes {array.dtype}: set jax_enable_x64"
-        raise ArgumentTypeError(f"Dtype mismatch for {row['path']}: expected {expected} and called with {given}{hint}")
+        text = f"Dtype mismatch for {row['path']}: expected {expected} and called with {given}{hint}"
+        raise ArgumentTypeError(text) if hint else with_conversion(ArgumentTypeError(text))
     return array
 
 

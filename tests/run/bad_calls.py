@@ -63,7 +63,7 @@ def layer_sizes(finding: str, s: int, b: int) -> str:
 
 @dataclass(frozen=True)
 class BadCall:
-    """A call, its error, and whether jax.export says the same. parameters: what follows that, with their names."""
+    """A call, its error, and whether jax.export says the same. advice: what follows that."""
 
     program: str
     args: Callable[[], tuple[Any, ...]]
@@ -71,7 +71,7 @@ class BadCall:
     message: str
     as_jax: bool = True
     kwargs: tuple[tuple[str, Any], ...] = ()
-    parameters: str = ""
+    advice: str = ""
 
 
 def not_a_leaf(path: str, kind: str) -> str:
@@ -113,6 +113,7 @@ CALLS: dict[str, BadCall] = {
         lambda: (params(3), zeros(4, 3, dtype=np.int32)),
         ArgumentTypeError,
         "Dtype mismatch for args[1]: expected float32 and called with int32",
+        advice=": convert it by args[1].astype('float32'), or compile the program for int32",
     ),
     "dtype of double precision": BadCall(
         "layer",
@@ -126,18 +127,21 @@ CALLS: dict[str, BadCall] = {
         lambda: (params(3), zeros(4, 3, dtype=ml_dtypes.bfloat16)),
         ArgumentTypeError,
         "Dtype mismatch for args[1]: expected float32 and called with bfloat16",
+        advice=": convert it by args[1].astype('float32'), or compile the program for bfloat16",
     ),
     "dtype of eight bits": BadCall(
         "layer",
         lambda: (params(3), zeros(4, 3, dtype=ml_dtypes.float8_e4m3fn)),
         ArgumentTypeError,
         "Dtype mismatch for args[1]: expected float32 and called with float8_e4m3fn",
+        advice=": convert it by args[1].astype('float32'), or compile the program for float8_e4m3fn",
     ),
     "complex array": BadCall(
         "layer",
         lambda: (params(3), zeros(4, 3, dtype=np.complex64)),
         ArgumentTypeError,
         "Dtype mismatch for args[1]: expected float32 and called with complex64",
+        advice=": pass its real part, args[1].real.astype('float32'), or compile the program for complex64",
     ),
     "static size": BadCall(
         "layer",
@@ -161,7 +165,7 @@ CALLS: dict[str, BadCall] = {
             "args[0] is a <class 'dict'> with 1 child in the invocation and a <class 'dict'> with 2 children when "
             "exported, so the numbers of children do not match, with the symmetric difference of key sets: {'b'}."
         ),
-        parameters="'layer' takes p, x: args[0] is p",
+        advice="'layer' takes p, x: args[0] is p",
     ),
     "extra key": BadCall(
         "layer",
@@ -171,7 +175,7 @@ CALLS: dict[str, BadCall] = {
             "args[0] is a <class 'dict'> with 3 children in the invocation and a <class 'dict'> with 2 children when "
             "exported, so the numbers of children do not match, with the symmetric difference of key sets: {'c'}."
         ),
-        parameters="'layer' takes p, x: args[0] is p",
+        advice="'layer' takes p, x: args[0] is p",
     ),
     "other key": BadCall(
         "layer",
@@ -181,7 +185,7 @@ CALLS: dict[str, BadCall] = {
             "args[0] is a <class 'dict'> with pytree metadata ('c', 'w') in the invocation and a <class 'dict'> with "
             "pytree metadata ('b', 'w') when exported, so the pytree node metadata does not match."
         ),
-        parameters="'layer' takes p, x: args[0] is p",
+        advice="'layer' takes p, x: args[0] is p",
     ),
     "extra argument": BadCall(
         "layer",
@@ -191,7 +195,7 @@ CALLS: dict[str, BadCall] = {
             "args is a tuple of length 3 in the invocation and a tuple of length 2 when exported, so the lengths do "
             "not match."
         ),
-        parameters="'layer' takes p, x: the call gives 3 by position",
+        advice="'layer' takes p, x: the call gives 3 by position",
     ),
     "no arguments": BadCall(
         "layer",
@@ -201,7 +205,7 @@ CALLS: dict[str, BadCall] = {
             "args is a tuple of length 0 in the invocation and a tuple of length 2 when exported, so the lengths do "
             "not match."
         ),
-        parameters="'layer' takes p, x: the call lacks p, x",
+        advice="'layer' takes p, x: the call lacks p, x",
     ),
     "argument by name": BadCall(
         "layer",
@@ -214,7 +218,7 @@ CALLS: dict[str, BadCall] = {
             "exported, so the numbers of children do not match, with the symmetric difference of key sets: {'y'}.",
         ),
         kwargs=(("y", 1.0),),
-        parameters="'layer' takes p, x: the call gives 'y', which is none of them",
+        advice="'layer' takes p, x: the call gives 'y', which is none of them",
     ),
     "list for a dict": BadCall(
         "layer",
@@ -224,7 +228,7 @@ CALLS: dict[str, BadCall] = {
             "args[0] is a <class 'list'> in the invocation and a <class 'dict'> when exported, so their Python types "
             "differ."
         ),
-        parameters="'layer' takes p, x: args[0] is p",
+        advice="'layer' takes p, x: args[0] is p",
     ),
     "None": BadCall(
         "layer", lambda: (params(3), None), ArgumentTypeError, not_a_leaf("args[1]", "NoneType"), as_jax=False
@@ -268,21 +272,24 @@ CALLS: dict[str, BadCall] = {
         "scale",
         lambda: (steps(3), 1j),
         ArgumentTypeError,
-        "Dtype mismatch for args[1]: expected int32 and called with a Python complex number",
+        "Dtype mismatch for args[1]: expected int32 and called with a Python complex number: "
+        "pass its real part, or compile the program for complex64",
         as_jax=False,
     ),
     "float for an integer": BadCall(
         "scale",
         lambda: (steps(3), 1.5),
         ArgumentTypeError,
-        "Dtype mismatch for args[1]: expected int32 and called with a Python float",
+        "Dtype mismatch for args[1]: expected int32 and called with a Python float: "
+        "pass int(args[1]), or compile the program for float32",
         as_jax=False,  # JAX gives the number a dtype first, and says float32
     ),
     "array of objects": BadCall(
         "layer",
         lambda: (params(3), np.array([[None] * 3] * 4)),
         ArgumentTypeError,
-        "Dtype mismatch for args[1]: expected float32 and called with object",
+        "Dtype mismatch for args[1]: expected float32 and called with object: "
+        "if it is an array of numbers, convert it by args[1].astype('float32')",
         as_jax=False,
     ),
     "array of strings": BadCall(

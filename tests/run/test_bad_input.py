@@ -40,7 +40,7 @@ def test_bad_call(name: str) -> None:
     before = executable.memory_stats
     with pytest.raises(DiscError) as caught:
         executable(*args, **dict(case.kwargs))
-    assert text_of(caught.value) == case.message + case.parameters
+    assert text_of(caught.value) == case.message + case.advice
     assert type(caught.value) is case.error
     after = executable.memory_stats
     assert after["live_bytes"] == before["live_bytes"]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -287,3 +287,81 @@ class NumberForDims(Case):
         assert compiled_layer().trace("trace.json", value_of(found[1])).exists()
         assert compiled_layer().trace("trace.json", value_of(found[1])[0]).exists()
         return 0, 0
+
+
+class OtherKind(Case):
+    """An array of another kind of numbers; loaded and bound programs say the same."""
+
+    error = ArgumentTypeError
+    remedy = r"called with int32: convert it by args\[0\]\.(astype)\('(\w+)'\), or compile the program for (int32)"
+
+    def provoke(self) -> Any:
+        compiled_layer().save("layer.shlodisc")
+        loaded = shlo_disc.load("layer.shlodisc", trust=True)
+        for call in (lambda: loaded(self.x(), W), lambda: loaded.bind(self.x()), lambda: jax.jit(loaded)(self.x(), W)):
+            try:
+                call()
+            except ArgumentTypeError as error:
+                assert re.search(self.remedy, str(error)), str(error)
+            else:
+                raise AssertionError("it takes the array")
+        return compiled_layer()(self.x(), W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        converted = compiled_layer()(getattr(self.x(), found[1])(found[2]), W)
+        other = shlo_disc.compile(layer, args=(("b, 4", found[3]), LAYER_ARGS[1]))
+        return [converted, other(self.x(), W)], [self.x() @ W] * 2
+
+    @staticmethod
+    def x() -> Any:
+        return X.astype(np.int32)
+
+
+class TruthValues(OtherKind):
+    remedy = r"called with bool: convert it by args\[0\]\.(astype)\('(\w+)'\), or compile the program for (bool)"
+
+    @staticmethod
+    def x() -> Any:
+        return X > 3
+
+
+class PythonNumber(Case):
+    error = ArgumentTypeError
+    remedy = r"called with a Python float: pass (int)\(args\[1\]\), or compile the program for (float32)"
+    dtype: ClassVar[str] = "int32"
+    number: ClassVar[Any] = 2.0
+
+    def provoke(self) -> Any:
+        return self.scaled(self.dtype)(X, self.number)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        numbers = {"int": int, "float": float, "bool": bool}[found[1]](self.number)
+        return [self.scaled(self.dtype)(X, numbers), self.scaled(found[2])(X, self.number)], [X * self.number] * 2
+
+    @staticmethod
+    def scaled(dtype: str) -> Any:
+        return shlo_disc.compile(lambda x, k: x * k, args=(("b, 4", "float32"), ("", dtype)))
+
+
+class PythonBool(PythonNumber):
+    remedy = r"called with a Python bool: pass (float)\(args\[1\]\), or compile the program for (bool)"
+    dtype, number = "float32", True
+
+
+class PythonIntForBool(PythonNumber):
+    remedy = r"called with a Python int: pass (bool)\(args\[1\]\), or compile the program for (int32)"
+    dtype, number = "bool", 1
+
+
+class ComplexForReal(Case):
+    error = ArgumentTypeError
+    remedy = r"pass its real part, args\[0\]\.(real)\.(astype)\('(\w+)'\), or compile the program for (complex64)"
+
+    def provoke(self) -> Any:
+        return compiled_layer()(X.astype(np.complex64), W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        x = X.astype(np.complex64)
+        real = getattr(getattr(x, found[1]), found[2])(found[3])
+        other = shlo_disc.compile(lambda x, w: x @ w, args=(("b, 4", found[4]), LAYER_ARGS[1]))
+        return [compiled_layer()(real, W), other(x, W)], [X @ W] * 2
