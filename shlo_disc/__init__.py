@@ -45,6 +45,20 @@ _LAZY = {
 }  # fmt: skip
 """The names that are imported when they are first used, and their modules."""
 
+_METHODS = {
+    **dict.fromkeys(
+        ("explain", "listing", "report", "trace"),
+        "it is a method of what shlo_disc.compile returns, as in shlo_disc.compile(program).{}(...); a loaded file has "
+        "profile(args) for the times of a call",
+    ),
+    **dict.fromkeys(
+        ("bind", "export_library", "memory", "profile", "save"),
+        "it is a method of what shlo_disc.compile and shlo_disc.load return, as in shlo_disc.load(path).{}(...)",
+    ),
+    "lower": "it is a method of what shlo_disc.jit returns, as in shlo_disc.jit(function).{}(...)",
+}
+"""Names that users look for in the package, and where they are."""
+
 _MODULES = {"numpy": "jax", "runtime": "numpy", "torch": "torch"}
 """The public modules that are imported when they are first used, and the packages that each stands on."""
 
@@ -53,7 +67,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:  # what users write after `import shlo_disc`
         return importlib.import_module(f"shlo_disc.{name}")
     if name not in _LAZY:
-        raise AttributeError(f"module 'shlo_disc' has no attribute {name!r}")
+        instead = f": {_METHODS[name].format(name)}" if name in _METHODS else ""
+        raise AttributeError(f"module 'shlo_disc' has no attribute {name!r}{instead}")
     return getattr(importlib.import_module(f"shlo_disc.{_LAZY[name]}"), name)
 
 

@@ -7,12 +7,13 @@ import argparse
 import json
 import math
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from shlo_disc.errors import ArtifactError, DiscError, OptionError
+from shlo_disc.errors import ArtifactError, DiscError, OptionError, ProgramError
 from shlo_disc.lowering.progress import Watch, is_terminal
 from shlo_disc.options import CPU, CPUS, TARGETS, Options, Schedule, stated_cpu
 from shlo_disc.runtime import Artifact
@@ -133,6 +134,24 @@ def options_of(arguments: argparse.Namespace) -> Options:
 def program_of(file: str) -> Path | bytes:
     """A FILE that is a program, as `shlo_disc.compile` takes it."""
     return sys.stdin.buffer.read() if file == STDIN else Path(file)
+
+
+def source_of(file: str, command: str) -> Path | bytes:
+    """A FILE for a command that needs the program itself. Raises ProgramError, with what reads it, for an artifact."""
+    program = program_of(file)
+    if isinstance(program, bytes) or not program.is_file():
+        return program
+    with program.open("rb") as start:
+        if start.read(len(MAGIC)) != MAGIC:
+            return program
+    sizes = ",".join(f"{symbol['name']}=1" for symbol in Artifact.open(program).header["symbols"])
+    dims = f" --dims {sizes}" if sizes else ""
+    tool, name = "python -m shlo_disc", shlex.quote(file)
+    raise ProgramError(
+        f"the program {file!r} is a compiled artifact: {command} needs the program that it was compiled from, as in "
+        f"`{tool} {command} program.mlir{dims}`. Of {file}, `{tool} bench {name} --trust{dims}` measures calls, "
+        f"`{tool} disasm {name}` prints the machine code, and `{tool} inspect {name}` its sizes, constants and sections"
+    )
 
 
 def check_files(files: Sequence[str]) -> None:

@@ -14,8 +14,8 @@ from shlo_disc.tools.commands.common import (
     add_isolate,
     add_json,
     built,
-    program_of,
     show,
+    source_of,
 )
 
 
@@ -30,5 +30,5 @@ def add_explain(commands: Any) -> None:
 
 
 def _explain(arguments: argparse.Namespace) -> None:
-    explanation = built(program_of(arguments.file), arguments).explain(**arguments.dims)
+    explanation = built(source_of(arguments.file, "explain"), arguments).explain(**arguments.dims)
     show(arguments, explanation.to_json(), str(explanation))

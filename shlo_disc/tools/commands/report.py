@@ -14,8 +14,8 @@ from shlo_disc.tools.commands.common import (
     add_file,
     add_json,
     built,
-    program_of,
     show,
+    source_of,
 )
 
 
@@ -38,7 +38,7 @@ def add_report(commands: Any) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> None:
-    executable = built(program_of(arguments.file), arguments)
+    executable = built(source_of(arguments.file, "report"), arguments)
     written = {"page": executable.report(arguments.output, arguments.dims)}
     if arguments.trace:
         written["trace"] = executable.trace(arguments.trace, arguments.dims)

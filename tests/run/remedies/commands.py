@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -132,20 +133,20 @@ class UnknownKernel(CommandCase):
         return shlo_disc.compile("add.mlir")(x), x * 2
 
 
-class ExplainedArtifact(CommandCase):
+class PrintedArtifact(CommandCase):
     remedy = r"is a compiled artifact.*`python -m shlo_disc (run add\.shlodisc --trust --dims) \.\.\.`"
-    words = ("explain", "add.shlodisc", "--dims", "arg0_d0=3")
+    words = ("opt", "add.shlodisc")
 
     def follow(self, found: re.Match[str]) -> Numbers:
         printed = command(*found[1].split(), "arg0_d0=3", "--json")
         return json.loads(printed)["results"][0]["shape"], [3]
 
 
-class CompiledArtifact(ExplainedArtifact):
+class CompiledArtifact(PrintedArtifact):
     words = ("compile", "add.shlodisc", "-o", "twice.shlodisc")
 
 
-class ReducedArtifact(ExplainedArtifact):
+class ReducedArtifact(PrintedArtifact):
     words = ("reduce", "add.shlodisc")
 
 
@@ -169,3 +170,65 @@ class PythonScript(CommandCase):
         exported = getattr(jax.export, found[1])(jax.jit(add_one))(jax.ShapeDtypeStruct((3,), np.float32))
         Path("add.bin").write_bytes(getattr(exported, found[2])())
         return "loop_add" in command("explain", "add.bin"), True
+
+
+class ExplainOfArtifact(CommandCase):
+    remedy = (
+        r"as in `python -m shlo_disc (.*?)`\. Of .*, `python -m shlo_disc (bench .*?)` measures .*"
+        r"`python -m shlo_disc (disasm .*?)` .* `python -m shlo_disc (inspect .*?)` its sizes"
+    )
+    words = ("explain", "add.shlodisc")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        Path("add.mlir").rename("program.mlir")
+        printed = [command(*shlex.split(words)) for words in found.groups()]
+        return ["loop_add" in printed[0], "median us" in printed[1], "disc_run" in printed[3]], [True] * 3
+
+
+class ReportOfArtifact(ExplainOfArtifact):
+    words = ("report", "add.shlodisc", "-o", "add.html")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        Path("add.mlir").rename("program.mlir")
+        printed = command(*shlex.split(found[1]), "-o", "add.html")
+        return printed.startswith("add.html: "), True
+
+
+class ExplainOfPackage(Case):
+    error = AttributeError
+    remedy = r"compile returns, as in shlo_disc\.(compile)\(program\)\.(explain)\(\.\.\.\); a loaded .* (profile)\("
+
+    def provoke(self) -> Any:
+        return shlo_disc.explain("add.disc")  # type: ignore[attr-defined]
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        executable = getattr(shlo_disc, found[1])(TEXT)
+        executable.save("add.disc")
+        loaded = shlo_disc.load("add.disc", trust=True)
+        times = getattr(loaded, found[3])([np.ones(3, np.float32)])
+        return ["loop_add" in str(getattr(executable, found[2])(arg0_d0=3)), len(times) > 0], [True] * 2
+
+
+class SaveOfPackage(Case):
+    error = AttributeError
+    remedy = r"load return, as in shlo_disc\.(load)\(path\)\.(memory)\(\.\.\.\)"
+
+    def provoke(self) -> Any:
+        return shlo_disc.memory("add.disc", arg0_d0=3)  # type: ignore[attr-defined]
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        shlo_disc.compile(TEXT).save("add.disc")
+        loaded = getattr(shlo_disc, found[1])("add.disc", trust=True)
+        return getattr(loaded, found[2])(arg0_d0=3) == loaded.memory(arg0_d0=3), True
+
+
+class LowerOfPackage(Case):
+    error = AttributeError
+    remedy = r"jit returns, as in shlo_disc\.(jit)\(function\)\.(lower)\(\.\.\.\)"
+
+    def provoke(self) -> Any:
+        return shlo_disc.lower(add_one)  # type: ignore[attr-defined]
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        lowered = getattr(getattr(shlo_disc, found[1])(add_one), found[2])(np.ones(3, np.float32))
+        return lowered.compile()(np.ones(3, np.float32)), np.full(3, 2)
