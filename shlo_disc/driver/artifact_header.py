@@ -29,6 +29,8 @@ def artifact_header(c: Compilation) -> dict[str, Any]:
     pytree = {key: json.loads(text) for key, text in trees.items() if text}
     if said.parameters:
         pytree["names"] = list(said.parameters)
+    if said.parameters and "in" not in pytree:
+        pytree["weights"] = said.weights
     return {**_program_header(c), "pytree": pytree}
 
 

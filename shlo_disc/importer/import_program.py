@@ -73,7 +73,7 @@ def import_program(
         if STAGE in module.operation.attributes:
             return _resumed(module, resume)
         _mark_participants(module, program.participants)
-        return _finish(module, None, symbolic, is_own=program.is_own, parameters=program.parameters, axes=program.axes)
+        return _finish(module, None, symbolic, of=program)
 
 
 def _resumed(module: ir.Module, may_resume: bool) -> ImportedProgram:
@@ -115,6 +115,7 @@ def _mark_participants(module: ir.Module, participants: int) -> None:
 
 
 _NONE: Mapping[int, str] = {}
+_UNNAMED = TextProgram("")
 
 
 def describe(program: JaxProgram, platforms: Sequence[str]) -> DescribedProgram:
@@ -189,27 +190,27 @@ def _finish(
     signature: Signature | None,
     symbolic: bool = False,
     hidden: Mapping[int, str] = _NONE,
-    is_own: bool = False,
-    parameters: tuple[str, ...] = (),
-    axes: tuple[tuple[int, ...], ...] = (),
+    of: TextProgram = _UNNAMED,
 ) -> ImportedProgram:
     """`hidden`: the positions of arguments that are there for their size only, and the symbols of these sizes.
 
-    `parameters`, `axes`: the names and the orders of axes of arguments, for a program without a signature.
+    `of`: what names the arguments, and states their orders of axes, for a program without a signature.
     """
     names = global_constant_names(module)
     normalise(module)
     if symbolic:
         make_symbolic(entry_function(module))
-    check_supported(module, entry_function(module), is_own)
+    check_supported(module, entry_function(module), of.is_own)
     open_data_sizes(entry_function(module), hidden)
     if signature is None:
         arguments = entry_function(module).regions[0].blocks[0].arguments
         signature = plain_signature(module, [_shape(a, i, names) for i, a in enumerate(arguments)])
-        named = zip(signature.arguments, parameters, strict=bool(parameters))
-        specs = tuple(replace(a, path=name) if name else a for a, name in named) if parameters else signature.arguments
-        specs = tuple(replace(a, axes=own) for a, own in zip(specs, axes, strict=True)) if axes else specs
-        signature = replace(signature, arguments=specs, parameters=parameters)
+        specs = signature.arguments
+        if of.parameters:
+            specs = tuple(replace(a, path=name or a.path) for a, name in zip(specs, of.parameters, strict=True))
+        if of.axes:
+            specs = tuple(replace(a, axes=own) for a, own in zip(specs, of.axes, strict=True))
+        signature = replace(signature, arguments=specs, parameters=of.parameters, weights=of.weights)
     facts = Facts()
     for name in sorted({name for spec in signature.arguments for d in spec.dims for name in d.symbols()}, key=_order):
         facts.declare(name, min=signature.least)

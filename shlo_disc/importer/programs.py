@@ -69,6 +69,7 @@ class TextProgram(NamedTuple):
     participants: how many devices run it together; 1 for a program that runs alone. limits: as for JaxProgram.
     is_own: a translation of ours, which may have ops by which sizes are read from data. parameters: as for JaxProgram.
     axes: for each argument the order of axes in which it takes a weight of the user's, () for that of the weight.
+    weights: how many of the first arguments are weights, which `bind` fixes.
     """
 
     data: str | bytes
@@ -80,6 +81,7 @@ class TextProgram(NamedTuple):
     is_own: bool = False
     parameters: tuple[str, ...] = ()
     axes: tuple[tuple[int, ...], ...] = ()
+    weights: int = 0
 
     def trees(self) -> tuple[Any, Any]:
         """There are none: arguments and results are flat."""

@@ -168,14 +168,15 @@ class LoadedExecutable(NativeOwner):
         are_weights: the arguments are those of `bind(weights=...)`.
         """
         if self._names_of_torch:
-            return of_array(error, self._names_of_torch, are_weights)
+            names = self._names_of_torch
+            return of_array(error, names, len(names) if are_weights else self.parameter_names.weights or 0)
         return with_conversion(error)
 
     def explainer(self, tree: TreeSpec, bound: int = 0) -> Callable[..., str]:
         """The function that explains why a call does not fit `tree`. bound: how many arguments `bind` has fixed."""
         if self._names_of_torch:
             names = self._names_of_torch[: bound + len(tree.children[0].children)]
-            return explainer_of_torch(self.name, names, bound)
+            return explainer_of_torch(self.name, names, bound, self.parameter_names.weights)
         return explained(self.name, tree, self.parameter_names, bound)
 
     @functools.cached_property

@@ -19,22 +19,25 @@ class ParameterNames:
     """The names of a program's positional arguments, "" for one that is not passed by name. False without any.
 
     axes: for each of them the order of axes in which the program takes what is passed by name, () for its own; () where
-    that holds of all.
+    that holds of all. weights: how many of the first are weights of a PyTorch program; None where that is not known.
     """
 
     names: tuple[str, ...]
     axes: tuple[tuple[int, ...], ...] = ()
+    weights: int | None = None
 
     @classmethod
     def of(cls, header: Mapping[str, Any], in_tree: TreeSpec) -> ParameterNames:
         """Those that a header states, where the program takes as many. Raises ArtifactError for what are no names."""
-        found = (header.get("pytree") or {}).get("names", [])
+        pytree = header.get("pytree") or {}
+        found, weights = pytree.get("names", []), pytree.get("weights")
         if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
             raise ArtifactError("header: 'names' of 'pytree' is not a list of names")
         count, rows = len(in_tree.children[0].children), header["arguments"]
         names = tuple(found) if len(found) <= count else ()
         axes = [tuple(row.get("axes", ())) for row in rows] if len(rows) == count else [()] * count
-        return cls(names, tuple(axes[: len(names)]))
+        is_known = isinstance(weights, int) and 0 <= weights <= len(names)
+        return cls(names, tuple(axes[: len(names)]), weights if is_known else None)
 
     def __bool__(self) -> bool:
         return bool(self.names)
@@ -90,16 +93,39 @@ class ParameterNames:
     def with_weights(self, args: Sequence[Any], weights: Mapping[str, Any]) -> list[Any]:
         """The first arguments of a program: those given by position, and after them the weights in their places.
 
-        Raises ArgumentTypeError for names that the program does not have, and where one is missing between others.
+        Raises ArgumentTypeError for names that the program does not have, and where a weight of a PyTorch program, or
+        an argument between others, is missing.
         """
         rest = self.names[len(args) :]
         if unknown := [name for name in weights if name not in rest]:
             others = f"it takes {listed(rest)}" if rest else "it has no names of arguments: give weights by position"
+            others += _renamed(unknown, weights, rest)
             raise ArgumentTypeError(f"weights= has {listed(unknown)}, which the program does not take: {others}")
         count = 1 + max((place for place, name in enumerate(rest) if name in weights), default=-1)
+        count = max(count, (self.weights or 0) - len(args))
         if missing := [name for name in rest[:count] if name not in weights]:
-            raise ArgumentTypeError(f"weights= lacks {listed(missing)}")
+            raise ArgumentTypeError(f"weights= lacks {listed(missing)}{_ALL if self.weights else ''}")
         return [*args, *(self._as_taken(weights[name], len(args) + i) for i, name in enumerate(rest[:count]))]
+
+
+_ALL = ": run.save(path, weights=file) writes a file that has all of them, also constants and buffers of no state_dict"
+
+
+def _renamed(unknown: Sequence[str], weights: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Advice on weights in an entry of a mapping, and on names with a prefix; "" where there are none of `names`."""
+    own = tuple(name for name in names if name)
+    for key in unknown if isinstance(weights, dict) else ():
+        inner = weights[key]
+        if isinstance(inner, Mapping) and any(str(name).endswith(own) for name in inner):
+            return f". The weights are in its entry {key!r}: give weights=checkpoint[{key!r}] for weights=checkpoint"
+    found = [name for name in own if str(unknown[0]).endswith(f".{name}")]
+    if not found:
+        return ""
+    prefix = unknown[0].removesuffix(max(found, key=len))
+    return (
+        f". Its names begin with {prefix!r}: give weights={{name.removeprefix({prefix!r}): weight for name, weight in "
+        "weights.items()}"
+    )
 
 
 def explained(

@@ -5,7 +5,8 @@ JSON form: "*" is a leaf, null is None, and every other node is an object with o
   {"tuple": [node, ...]}  {"list": [node, ...]}  {"dict": [[key, node], ...]}  keys in JAX's (sorted) order
   {"namedtuple": {"module": str, "name": str, "fields": [str, ...]}, "children": [node, ...]}
   {"custom": {"module": str, "name": str}, "children": [node, ...]}
-Beside the trees, "names" has the names of positional arguments (parameter_names.py).
+Beside the trees, "names" has the names of positional arguments, and "weights" how many of the first are weights of a
+PyTorch program (parameter_names.py).
 Custom nodes (types registered with jax.tree_util) can be written but not read back: their metadata is Python data of
 the user's own. A program that has them is loaded with `in_tree=` and `out_tree=`.
 """

@@ -32,8 +32,14 @@ def names_of_torch(header: Mapping[str, Any]) -> tuple[str, ...]:
     return () if "in" in pytree else tuple(pytree.get("names", ()))
 
 
-def explainer_of_torch(name: str, names: Sequence[str], bound: int = 0) -> Callable[[Any, Any], str]:
-    """The function that explains for a call which of the arguments it lacks. bound: how many `bind` has fixed."""
+def explainer_of_torch(
+    name: str, names: Sequence[str], bound: int = 0, weights: int | None = None
+) -> Callable[[Any, Any], str]:
+    """The function that explains for a call which of the arguments it lacks.
+
+    bound: how many `bind` has fixed. weights: how many of the first are weights; None where the file does not have it.
+    """
+    own = names[: len([n for n in names if _is_weight(n)]) if weights is None else weights]
 
     def explain(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         taken = names[bound:]
@@ -43,11 +49,13 @@ def explainer_of_torch(name: str, names: Sequence[str], bound: int = 0) -> Calla
             return f"{text}gives {unknown[0]!r}, which is none of {listed(taken)}"
         if twice := [key for key in taken[: len(args)] if key in kwargs]:
             return f"{text}gives {twice[0]} by position and by name"
+        if len(args) > len(taken) == 0:
+            rest = f": bind only {listed(own)}, and give {listed(names[len(own) :])} in calls" if own else ""
+            return f"bind has fixed all {count_text(bound, 'argument')} of '{name}'; the call gives {len(args)}{rest}"
         if len(args) > len(taken):
             return f"{text}gives {len(args)}, and not only {listed(taken)}"
         if missing := [key for key in taken[len(args) :] if key not in kwargs]:
-            has_weights = not bound and any(map(_is_weight, names))
-            return f"{text}lacks {listed(missing)}{_BIND if has_weights else ''}"
+            return f"{text}lacks {listed(missing)}{_BIND.format(listed(own)) if bound < len(own) else ''}"
         given = {**dict(zip(taken, args, strict=False)), **kwargs}
         others = [f"{key} is of type {type(v).__name__}" for key, v in given.items() if TreeSpec.of(v).kind != "leaf"]
         return f"'{name}' takes arrays, and {listed(others)}: give numpy.asarray(..., dtype=...)"
@@ -55,7 +63,10 @@ def explainer_of_torch(name: str, names: Sequence[str], bound: int = 0) -> Calla
     return explain
 
 
-_BIND = ". Weights, which come first, are given by bind(weights=...), in a file of arrays by name"
+_BIND = (
+    ". The weights come first ({}): bind the weights, as in bound = program.bind(weights=module.state_dict()), or with "
+    "the path of the file that run.save(path, weights=file) wrote, and call bound"
+)
 
 
 def _is_weight(name: str) -> bool:
@@ -64,13 +75,13 @@ def _is_weight(name: str) -> bool:
     return "." in name.partition("[")[0]
 
 
-def of_array(error: DiscError, names: Sequence[str], are_weights: bool = False) -> DiscError:
+def of_array(error: DiscError, names: Sequence[str], weights: int) -> DiscError:
     """The error for a program of PyTorch that was loaded from a file, and takes arrays.
 
-    are_weights: the arguments at fault are weights, whatever their names are.
+    weights: how many of the first arguments are weights, whatever their names are.
     """
-    weights = names if are_weights else list(filter(_is_weight, names))
-    return in_words_of_torch(error, dict(enumerate(names)), "{name}.astype({dtype!r})", weights)
+    own = [name for place, name in enumerate(names) if place < weights or _is_weight(name)]
+    return in_words_of_torch(error, dict(enumerate(names)), "{name}.astype({dtype!r})", own)
 
 
 def in_words_of_torch(

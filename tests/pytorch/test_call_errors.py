@@ -393,7 +393,7 @@ def test_words_of_a_file(tmp_path: Path) -> None:
                 with pytest.raises((ShapeError, ArgumentTypeError), match=words) as caught:
                     call(*first, tokens)
                 assert not OF_JAX.search(str(caught.value))
-    with pytest.raises(ArgumentTypeError, match=r"lacks layer.bias, tokens. Weights, .* are given by bind"):
+    with pytest.raises(ArgumentTypeError, match=r"lacks layer.bias, tokens. The weights .*: bind the weights"):
         loaded(weights["layer.weight"])
     with pytest.raises(ArgumentTypeError, match="gives 'x', which is none of tokens"):
         serve(x=np.ones((2, 4), np.float32))

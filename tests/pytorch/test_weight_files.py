@@ -103,13 +103,96 @@ def test_arguments_that_are_missing_or_no_arrays(folder: Path, loaded: Any) -> N
         (lambda: bound(X), "lacks y$"),
         (lambda: bound(X.tolist(), Y.tolist()), r"x is of type list, y is of type list: give numpy\.asarray"),
         (lambda: bound(X, None), r"takes arrays, and y is of type NoneType"),
-        (lambda: loaded(x=X, y=Y), r"lacks layer.weight, layer.bias. Weights, which come first, are given by bind"),
+        (lambda: loaded(x=X, y=Y), r"lacks layer.weight, layer.bias. The weights come first .*: bind the weights"),
         (lambda: loaded.bind(weights={"layer.weight": [[1.0]], "layer.bias": X}), "layer.weight is of type list: give"),
     ):
         with pytest.raises(ArgumentTypeError) as caught:
             call()
         assert re.search(words, caught.value.message)
         assert ("bind(" in caught.value.message) == ("bind" in words)
+
+
+LAYERS = {
+    "linear": (lambda: torch.nn.Linear(4, 3), torch.ones(2, 4)),
+    "in a module": (lambda: torch.nn.Sequential(torch.nn.Linear(4, 3)), torch.ones(2, 4)),
+    "with buffers": (lambda: torch.nn.BatchNorm1d(4).eval(), torch.ones(2, 4)),
+    "that changes buffers": (lambda: torch.nn.BatchNorm1d(4), torch.ones(2, 4)),
+    "an embedding": (lambda: torch.nn.Embedding(5, 4), torch.ones(2, dtype=torch.int64)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_data_without_weights(name: str, tmp_path: Path) -> None:
+    """The remedy of the text calls the program, whatever the names of the weights are."""
+    make, x = LAYERS[name]
+    module = make()
+    shlo_disc.compile(torch.export.export(module, (x,), dynamic_shapes=({0: B},))).save(tmp_path / "program.disc")
+    program = shlo_disc.load(tmp_path / "program.disc", trust=True)
+    argument = program.parameter_names.names[-1]
+    bound = program.bind(weights=module.state_dict())
+    words = r"bind the weights, as in bound = program\.bind\(weights=module\.state_dict\(\)\)"
+    for call in (program, lambda x: program(**{argument: x}), lambda x: program.execute((x,))):
+        with pytest.raises(ArgumentTypeError, match=words):
+            call(x)
+    with torch.no_grad():
+        wanted = module(x).numpy()
+    found = bound(x)
+    np.testing.assert_allclose(found[-1] if isinstance(found, tuple) else found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_programs_without_weights(tmp_path: Path) -> None:
+    one = torch.ones(2)
+    shlo_disc.compile(torch.export.export(Tokens(), (one, one))).save(tmp_path / "program.disc")
+    with pytest.raises(ArgumentTypeError, match=r"the call lacks mask \["):
+        shlo_disc.load(tmp_path / "program.disc", trust=True)(one)
+
+
+class Hidden(torch.nn.Module):
+    """A linear layer, a constant, and a buffer that no state has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+        self.register_buffer("scale", torch.full((3,), 2.0), persistent=False)
+        self.shift = torch.arange(3.0)
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x) * self.scale + self.shift
+
+
+def test_weights_that_a_state_lacks(tmp_path: Path) -> None:
+    """The remedy of the text binds all weights."""
+    module, x = Hidden(), torch.ones(2, 4)
+    run = shlo_disc.compile(torch.export.export(module, (x,), dynamic_shapes=({0: B},)))
+    run.save(tmp_path / "program.disc", weights=tmp_path / "weights.npz")
+    program = shlo_disc.load(tmp_path / "program.disc", trust=True)
+    with pytest.raises(ArgumentTypeError, match=r"lacks scale, shift: run\.save\(path, weights=file\) writes a file"):
+        program.bind(weights=module.state_dict())
+    with torch.no_grad():
+        np.testing.assert_allclose(program.bind(weights=tmp_path / "weights.npz")(x), module(x).numpy(), rtol=1e-5)
+
+
+def test_weights_in_checkpoints(folder: Path, loaded: Any) -> None:
+    """The remedies of the texts, one after the other, bind the weights."""
+    state = torch.load(folder / "weights.pth")
+    wanted = loaded.bind(weights=state)(X, Y)
+    wrapped = {f"module.{name}": weight for name, weight in state.items()}
+    for checkpoint in ({"epoch": 3, "state_dict": state}, {"state_dict": wrapped}):
+        with pytest.raises(ArgumentTypeError, match=r"entry 'state_dict': give weights=checkpoint\['state_dict'\]"):
+            loaded.bind(weights=checkpoint)
+    weights = checkpoint["state_dict"]
+    with pytest.raises(ArgumentTypeError) as caught:
+        loaded.bind(weights=weights)
+    remedy = re.search(r"give weights=(\{.*\})$", caught.value.message)
+    assert remedy
+    np.testing.assert_array_equal(loaded.bind(weights=eval(remedy[1], {"weights": weights}))(X, Y), wanted)  # noqa: S307
+
+
+def test_calls_where_all_is_bound(folder: Path, loaded: Any) -> None:
+    weights = np.load(folder / "weights.npz")
+    words = "all 4 arguments of 'Shifted'; the call gives 1: bind only layer.weight, layer.bias, and give x, y in calls"
+    with pytest.raises(ArgumentTypeError, match=words):
+        loaded.bind(*weights.values(), X, Y)(X)
 
 
 class Tokens(torch.nn.Module):

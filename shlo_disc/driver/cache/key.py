@@ -46,7 +46,8 @@ def cache_key(program: Program, options: Options) -> str:
 
 def _program_parts(program: Program) -> list[bytes]:
     if isinstance(program, TextProgram):
-        return [b"text", _bytes(program.data), _bytes(program.participants), _bytes(program.parameters)]
+        stated = program.participants, program.parameters, program.axes, program.weights
+        return [b"text", _bytes(program.data), *map(_bytes, stated)]
     exported = program.exported
     code = bytes(exported.mlir_module_serialized)
     if program.source is None:  # bytecode of others is not read here

@@ -41,7 +41,7 @@ def read_program_message(said: dict[str, Any], data: bytes) -> Importable:
     is_text = said.pop("is_text")
     said["limits"] = None if said["limits"] is None else Limits(*said["limits"])
     if "signature" not in said:
-        said["parameters"] = tuple(said["parameters"])
+        said["parameters"], said["axes"] = tuple(said["parameters"]), tuple(map(tuple, said["axes"]))
         return TextProgram(data.decode(errors="surrogatepass") if is_text else data, **said)
     hidden = {int(position): str(name) for position, name in said.pop("hidden")}
     return DescribedProgram(data, _read_signature(said.pop("signature")), hidden, **said)
@@ -57,6 +57,7 @@ def _signature_message(signature: Signature) -> dict[str, Any]:
         "in_tree": tree_text(signature.in_tree),
         "out_tree": tree_text(signature.out_tree),
         "parameters": list(signature.parameters),
+        "weights": signature.weights,
     }
 
 
@@ -68,7 +69,10 @@ def _read_signature(said: dict[str, Any]) -> Signature:
     arguments, results = (tuple(map(_read_spec, said[key])) for key in ("arguments", "results"))
     trees = said["in_tree"], said["out_tree"]
     names = tuple(said["parameters"])
-    return Signature(said["name"], arguments, results, tuple(said["kept"]), said["least"], *trees, parameters=names)
+    return Signature(
+        said["name"], arguments, results, tuple(said["kept"]), said["least"], *trees, parameters=names,
+        weights=said["weights"],
+    )  # fmt: skip
 
 
 def _read_spec(said: dict[str, Any]) -> TensorSpec:

@@ -55,6 +55,7 @@ class Signature:
     in programs of JAX. `where` is what holds of the sizes that the program reads from data: each call checks it.
 
     parameters: the names of the positional arguments, "" for one that is not passed by name; () where there are none.
+    weights: how many of the first arguments are weights of a PyTorch program.
     in_tree, out_tree: of the arguments (args, kwargs) and of the results, PyTreeDefs of JAX, TreeSpecs or these as
     JSON; None for flat lists.
     """
@@ -69,6 +70,7 @@ class Signature:
     symbols: tuple[SymbolSource, ...] = field(default=())
     where: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
+    weights: int = 0
 
     def __repr__(self) -> str:
         arguments = ", ".join(str(a) for a in self.arguments)
@@ -109,6 +111,7 @@ class Declared:
     in_tree: str = ""
     out_tree: str = ""
     parameters: tuple[str, ...] = ()
+    weights: int = 0
 
     @property
     def buffers(self) -> int:
@@ -120,8 +123,9 @@ def write_signature(module: ir.Module, signature: Signature, in_tree: str = "", 
     """Write a signature into a module, in the place of the one that is there, whose trees stay."""
     known = _signature_op(module)
     declared = Declared(
-        signature.arguments, signature.results, signature.kept, signature.least, in_tree, out_tree, signature.parameters
-    )
+        signature.arguments, signature.results, signature.kept, signature.least, in_tree, out_tree,
+        signature.parameters, signature.weights,
+    )  # fmt: skip
     if known is not None:
         old = declaration_of(known)
         declared = replace(declared, in_tree=in_tree or old.in_tree, out_tree=out_tree or old.out_tree)
@@ -146,7 +150,7 @@ def read_signature(module: ir.Module, read_tree: Callable[[str], Any]) -> Signat
     symbols = symbol_sources([spec.dims for spec in said.arguments])
     return Signature(
         name, said.arguments, said.results, said.kept, said.least, in_tree, out_tree, symbols,
-        parameters=said.parameters,
+        parameters=said.parameters, weights=said.weights,
     )  # fmt: skip
 
 
