@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shlo_disc.errors import ArgumentTypeError, ShapeError
 
 from . import _native
+from .call_arguments import takes_call
 from .call_results import CommandTime, RecordedSpan, command_times, output_of, recorded_spans
 from .described import missing_text, program_table, program_text, target_row
 from .native_owner import NativeOwner
@@ -42,6 +43,8 @@ class BoundExecutable(NativeOwner):
         is_of_torch = "in" not in executable.header.get("pytree", {})
         if is_of_torch and any(isinstance(value, (str, os.PathLike, Mapping)) for value in args):
             raise ArgumentTypeError("bind takes arrays by position, and names or a file of arrays by bind(weights=...)")
+        if is_of_torch and any(hasattr(value, "state_dict") for value in args):
+            raise ArgumentTypeError("bind takes arrays, and not a module: write bind(weights=module.state_dict())")
         bound = TreeSpec("tuple", positional.children[:count])
         rest = call_tree(TreeSpec("tuple", positional.children[count:]), keyword)
 
@@ -86,6 +89,7 @@ class BoundExecutable(NativeOwner):
         except (ArgumentTypeError, ShapeError) as error:
             raise self.executable.worded(error) from None
 
+    @takes_call
     def execute(
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
     ) -> Any:
@@ -103,10 +107,12 @@ class BoundExecutable(NativeOwner):
             args, kwargs = self._names.by_position(args, kwargs)
         return self._native.execute(tuple(args), dict(kwargs or {}), output_of(output))
 
+    @takes_call
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
         """As `LoadedExecutable.profile`."""
-        return command_times(self._native.profile(tuple(args), dict(kwargs or {})))
+        return command_times(self._worded(self._native.profile, args, kwargs))
 
+    @takes_call
     def record(
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
     ) -> tuple[list[RecordedSpan], list[RecordedSpan]]:
@@ -114,4 +120,13 @@ class BoundExecutable(NativeOwner):
 
         Raises DeviceError on a GPU.
         """
-        return recorded_spans(*self._native.record(tuple(args), dict(kwargs or {})))
+        return recorded_spans(*self._worded(self._native.record, args, kwargs))
+
+    def _worded(self, run: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Any:
+        """The result of a function of the native core for a call, with the errors of `execute`."""
+        if kwargs and self._names:
+            args, kwargs = self._names.by_position(args, kwargs)
+        try:
+            return run(tuple(args), dict(kwargs or {}))
+        except (ArgumentTypeError, ShapeError) as error:
+            raise self.executable.worded(error) from None

@@ -10,14 +10,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.errors import ArgumentTypeError, ArtifactError, DiscError, ShapeError
-from shlo_disc.options import CPU, runs_on
-from shlo_disc.shape_dialect.dtypes import BY_NAME, numpy_dtype
+from shlo_disc.errors import ArgumentTypeError, DiscError, ShapeError
+from shlo_disc.options import CPU
+from shlo_disc.shape_dialect.dtypes import BY_NAME
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import _native
 from .artifact import Artifact
 from .bound_executable import BoundExecutable
+from .call_arguments import takes_call
 from .call_results import CommandTime, MemoryStats, command_times, output_of
 from .cuda_libraries import nccl_names
 from .described import missing_text, program_table, program_text, target_row, target_text
@@ -26,13 +27,14 @@ from .dtype_faults import with_conversion
 from .in_jax import JaxFunction, is_traced
 from .jax_arrays import jax_converter
 from .keys import key_array, key_dtype
+from .load_checks import check_device, check_replicas, trusted
 from .native_module import install_blas, install_custom_call, install_extension_dtype, install_lapack
 from .native_owner import NativeOwner
-from .parameter_names import ParameterNames, explained
+from .parameter_names import ParameterNames, explained, listed
 from .program_trees import rebuilt, trees_of
 from .tree import TreeSpec
-from .weight_files import named_weights
-from .words_of_torch import explainer_of_torch, names_of_torch, of_array
+from .weight_files import named_weights, of_its_dtype
+from .words_of_torch import BIND, explainer_of_torch, names_of_torch, of_array
 
 if TYPE_CHECKING:
     from .client import Client
@@ -68,12 +70,12 @@ class LoadedExecutable(NativeOwner):
         perf_map: bool = False,
         cpu: str = "",
     ):
-        level = _trusted(artifact).level(cpu)
+        level = trusted(artifact).level(cpu)
         read_header = _native.Header(level.header_text)
         header = level.header
-        _check_device(header["target"].get("name"), client)
+        check_device(header["target"].get("name"), client)
         self.num_replicas: int = read_header.replicas
-        _check_replicas(self.num_replicas, len(client.devices()))
+        check_replicas(self.num_replicas, len(client.devices()))
         self._client = client
         self._artifact, self._level = artifact, level
         read = [symbol for segment in header.get("segments", ()) for symbol in segment["symbols_read"]]
@@ -146,10 +148,13 @@ class LoadedExecutable(NativeOwner):
                 raise self.worded(error) from None
         return self.in_jax(args, kwargs)
 
+    @takes_call
     def execute(
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
     ) -> Any:
         """Runs the program on `args` and `kwargs`; `output` is "numpy", "jax", "buffer", or None as in a call.
+
+        `execute(x, y, mask=m)` is `execute((x, y), {"mask": m})`; so it is for the other methods of a call's arguments.
 
         Buffers that are passed for donated arguments are deleted after the call has succeeded.
         """
@@ -184,6 +189,7 @@ class LoadedExecutable(NativeOwner):
         """The program as functions that JAX traces call it. Raises ArgumentTypeError where they cannot."""
         return JaxFunction(self, self.gradient)
 
+    @takes_call
     def execute_async(
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = "buffer"
     ) -> Future[Any]:
@@ -241,30 +247,30 @@ class LoadedExecutable(NativeOwner):
         if weights is not None:
             with named_weights(weights) as arrays:
                 placed = self.parameter_names.with_weights(args, arrays)
-            args = tuple(self._of_its_dtype(value, place) for place, value in enumerate(placed))
+            rows = self.header["arguments"]
+            is_flat = len(rows) == len(self.in_tree.children[0].children)
+            args = tuple(map(of_its_dtype, placed, rows)) if is_flat else tuple(placed)
+        elif not args and self.parameter_names.weights:
+            names = listed(self.parameter_names.names[: self.parameter_names.weights])
+            raise ArgumentTypeError(f"bind() fixes nothing, and the weights are {names}: {BIND}")
         try:
             return BoundExecutable(self, args, output, donate, copy)
         except (ArgumentTypeError, ShapeError) as error:
             raise self.worded(error, are_weights=weights is not None) from None
 
-    def _of_its_dtype(self, value: Any, place: int) -> Any:
-        """An array in the dtype of the argument, where a file has kept the bytes of one that NumPy does not have."""
-        rows = self.header["arguments"]
-        kind = getattr(getattr(value, "dtype", None), "kind", "")
-        if kind != "V" or len(rows) != len(self.in_tree.children[0].children):
-            return value
-        dtype = BY_NAME.get(rows[place]["dtype"])
-        if dtype is None or not dtype.is_extension or numpy_dtype(dtype).itemsize != value.dtype.itemsize:
-            return value
-        return value.view(numpy_dtype(dtype))
-
+    @takes_call
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
         """Run the program, drop its results, and return the time of each command; on a GPU, as timed by the GPU.
 
         Commands are in program order; a command that runs without the runtime has no calls. Raises the errors of a
         call.
         """
-        return command_times(self._alive().profile(tuple(args), dict(kwargs or {})))
+        if kwargs and self.parameter_names:
+            args, kwargs = self.parameter_names.by_position(args, kwargs)
+        try:
+            return command_times(self._alive().profile(tuple(args), dict(kwargs or {})))
+        except (ArgumentTypeError, ShapeError) as error:
+            raise self.worded(error) from None
 
     @property
     def client(self) -> Client:
@@ -459,31 +465,3 @@ def _bytes_of(row: Mapping[str, Any], dims: Mapping[str, int]) -> int:
     """The bytes of an array of the header."""
     sizes = (Expr.parse(size).evaluate(dims) if isinstance(size, str) else int(size) for size in row["shape"])
     return math.prod(sizes) * BY_NAME[row["dtype"]].bytes
-
-
-def _check_replicas(count: int, devices: int) -> None:
-    """Raises ValueError when a program runs on more devices than there are."""
-    if count > devices:
-        raise ValueError(f"the program runs on {count} devices; the client has {devices}: Client(device_count={count})")
-
-
-def _trusted(artifact: Artifact) -> Artifact:
-    """An artifact whose native code may be loaded. Raises ArtifactError for others."""
-    if not artifact.trusted:
-        raise ArtifactError("the artifact holds native code from outside: pass trust=True if you know who made it")
-    return artifact
-
-
-def _check_device(name: Any, client: Client) -> None:
-    """Refuses code for another kind of device, or another GPU. `name`: of the target, None for CPUs."""
-    (device, *_) = client.devices()
-    if (name is None) != (device.platform == "cpu"):
-        raise ArtifactError(f"made for {name or 'the CPU'}; this client's device is {device}")
-    if name is None:
-        return
-    match = re.fullmatch(r"cuda:(sm_\d\d+a?)", name) if isinstance(name, str) else None
-    if match is None:
-        raise ArtifactError(f"header: {name!r} is no device")
-    major, minor = device.compute_capability
-    if not runs_on(match[1], (major, minor)):
-        raise ArtifactError(f"made for {name}; {device.device_kind} is an sm_{major}{minor}")

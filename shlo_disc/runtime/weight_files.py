@@ -12,8 +12,14 @@ from typing import Any
 import numpy as np
 
 from shlo_disc.errors import ArgumentTypeError
+from shlo_disc.shape_dialect.dtypes import BY_NAME, numpy_dtype
 
 _WRITE = "run.save(path, weights=file) in Python writes one"
+_READ = {
+    "a file of torch.save": ", and bind also takes what torch.load(file, weights_only=True) reads",
+    "a safetensors file": ", and bind also takes what safetensors.numpy.load_file(file) reads",
+}
+"""Advice on reading the arrays by name that a file of another kind has."""
 
 
 @contextlib.contextmanager
@@ -27,16 +33,41 @@ def named_weights(weights: Any) -> Iterator[Mapping[str, Any]]:
             yield arrays
         return
     if not hasattr(weights, "keys") or not hasattr(weights, "__getitem__"):
+        hint = _hint(weights)
         raise ArgumentTypeError(
-            f"weights= is a {type(weights).__name__}: give arrays by name, as a dict or the path of an .npz file"
+            f"weights= is a {type(weights).__name__}: give arrays by name, as a dict or the path of an .npz file{hint}"
         )
     yield weights
+
+
+def _hint(weights: Any) -> str:
+    """The rest of a sentence on weights without names."""
+    if hasattr(weights, "state_dict"):
+        return ", such as its state_dict(): weights=module.state_dict()"
+    if isinstance(weights, Iterator):
+        return ", such as weights=module.state_dict(), or weights=dict(module.named_parameters())"
+    return ", or the weights alone by position: bind(*weights)" if isinstance(weights, list | tuple) else ""
+
+
+def of_its_dtype(value: Any, row: Mapping[str, Any]) -> Any:
+    """An array in the dtype of the argument, where a file has kept the bytes of one that NumPy does not have.
+
+    row: that of the argument in the header.
+    """
+    if getattr(getattr(value, "dtype", None), "kind", "") != "V":
+        return value
+    dtype = BY_NAME.get(row["dtype"])
+    if dtype is None or not dtype.is_extension or numpy_dtype(dtype).itemsize != value.dtype.itemsize:
+        return value
+    return value.view(numpy_dtype(dtype))
 
 
 def _opened(path: str | os.PathLike[str]) -> Any:
     kind = kind_of_weights(path)
     if kind and kind != NPZ:
-        raise ArgumentTypeError(f"weights= is the path of {kind}, and not of an .npz file: {_WRITE}")
+        raise ArgumentTypeError(
+            f"weights= is the path of {kind}, and not of an .npz file: {_WRITE}{_READ.get(kind, '')}"
+        )
     try:
         found = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
@@ -68,4 +99,4 @@ def kind_of_weights(path: str | os.PathLike[str]) -> str:
     return ""
 
 
-__all__ = ["kind_of_weights", "named_weights"]
+__all__ = ["kind_of_weights", "named_weights", "of_its_dtype"]

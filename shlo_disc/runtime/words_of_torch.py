@@ -55,7 +55,8 @@ def explainer_of_torch(
         if len(args) > len(taken):
             return f"{text}gives {len(args)}, and not only {listed(taken)}"
         if missing := [key for key in taken[len(args) :] if key not in kwargs]:
-            return f"{text}lacks {listed(missing)}{_BIND.format(listed(own)) if bound < len(own) else ''}"
+            remedy = f". The weights come first ({listed(own)}): {BIND}" if bound < len(own) else ""
+            return f"{text}lacks {listed(missing)}{remedy}"
         given = {**dict(zip(taken, args, strict=False)), **kwargs}
         others = [f"{key} is of type {type(v).__name__}" for key, v in given.items() if TreeSpec.of(v).kind != "leaf"]
         return f"'{name}' takes arrays, and {listed(others)}: give numpy.asarray(..., dtype=...)"
@@ -63,9 +64,9 @@ def explainer_of_torch(
     return explain
 
 
-_BIND = (
-    ". The weights come first ({}): bind the weights, as in bound = program.bind(weights=module.state_dict()), or with "
-    "the path of the file that run.save(path, weights=file) wrote, and call bound"
+BIND = (
+    "bind the weights, as in bound = program.bind(weights=module.state_dict()), or with the path of the file that "
+    "run.save(path, weights=file) wrote, and call bound"
 )
 
 
@@ -152,4 +153,4 @@ def _asker(place: str) -> str:
     return "PyTorch" if place == "unknown" or place.startswith("torch/fx/") else place
 
 
-__all__ = ["explainer_of_torch", "in_words_of_torch", "names_of_torch", "of_array"]
+__all__ = ["BIND", "explainer_of_torch", "in_words_of_torch", "names_of_torch", "of_array"]

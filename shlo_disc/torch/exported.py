@@ -9,6 +9,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from shlo_disc.driver.compiling import compile_read
 from shlo_disc.driver.recording import record_read
-from shlo_disc.errors import ArgumentTypeError, ProgramError, ShapeError
+from shlo_disc.errors import ArgumentTypeError, OptionError, ProgramError, ShapeError
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.runtime.artifact import replacing
 from shlo_disc.runtime.described import program_text, target_text
@@ -302,11 +303,17 @@ class ExportedExecutable(Tools):
         """Write the program to a file, which `shlo_disc.load` loads without PyTorch and without a compiler.
 
         weights: a second file, an .npz, for `weights()`; the program itself is without them. Where one of the files
-        cannot be written, neither is. Raises OSError.
+        cannot be written, neither is. Raises OSError, and OptionError where `weights` is no path, or `path` itself.
         """
         if weights is None:
             self.executable.save(path)
             return
+        if not isinstance(weights, str | os.PathLike) or os.path.realpath(weights) == os.path.realpath(path):
+            given = repr(os.fspath(path)) if isinstance(weights, str | os.PathLike) else type(weights).__name__
+            raise OptionError(
+                f"weights= of save is the path of a second file, for the weights of the module, and not {given}: write "
+                f"save({os.fspath(path)!r}, weights={os.fspath(Path(path).with_suffix('.weights.npz'))!r})"
+            )
         with replacing(weights) as file:
             write_arrays(file, self.weights())
             self.executable.save(path)

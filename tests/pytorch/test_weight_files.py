@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import shlo_disc  # noqa: E402
-from shlo_disc.errors import ArgumentTypeError, ArtifactError, ShapeError  # noqa: E402
+from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, ShapeError  # noqa: E402
 
 B = torch.export.Dim("b")
 X, Y = np.ones((5, 4), np.float32), np.ones((5, 3), np.float32)
@@ -186,6 +186,60 @@ def test_weights_in_checkpoints(folder: Path, loaded: Any) -> None:
     remedy = re.search(r"give weights=(\{.*\})$", caught.value.message)
     assert remedy
     np.testing.assert_array_equal(loaded.bind(weights=eval(remedy[1], {"weights": weights}))(X, Y), wanted)  # noqa: S307
+
+
+def test_weights_that_are_no_arrays(folder: Path, loaded: Any) -> None:
+    """The remedies of the texts bind the weights."""
+    state = torch.load(folder / "weights.pth", weights_only=True)
+    module, weights = Shifted(), list(state.values())
+    module.load_state_dict(state)
+    wanted = loaded.bind(weights=folder / "weights.npz")(X, Y)
+    for call, words, remedy in (
+        (lambda: loaded.bind(), r"bind\(\) fixes nothing.*bind\(weights=module\.state_dict\(\)\)", {}),
+        (lambda: loaded.bind(module), r"write bind\(weights=module\.state_dict\(\)\)", {}),
+        (lambda: loaded.bind(weights=module), r"weights=module\.state_dict\(\)$", {}),
+        (lambda: loaded.bind(weights=module.parameters()), r"weights=module\.state_dict\(\), or", {}),
+        (lambda: loaded.bind(weights=[*weights, X, Y]), r"the weights alone by position: bind\(\*weights\)", weights),
+        (lambda: loaded.bind(weights={}), "lacks layer.weight, layer.bias: run.save", {}),
+        (
+            lambda: loaded.bind(weights=folder / "weights.pth"),
+            r"takes what torch\.load\(file, weights_only=True\)",
+            state,
+        ),
+    ):
+        with pytest.raises(ArgumentTypeError) as caught:
+            call()
+        assert re.search(words, caught.value.message)
+        bound = loaded.bind(*weights) if remedy is weights else loaded.bind(weights=remedy or module.state_dict())
+        np.testing.assert_array_equal(bound(X, Y), wanted)
+
+
+def test_files_of_weights_that_are_no_paths(tmp_path: Path) -> None:
+    run = shlo_disc.compile(torch.export.export(Shifted(), (torch.ones(2, 4), torch.ones(2, 3))))
+    for weights in (True, {}, tmp_path / "program.disc"):
+        with pytest.raises(OptionError, match=r"the path of a second file.*: write save\('") as caught:
+            run.save(tmp_path / "program.disc", weights=weights)
+        assert not list(tmp_path.iterdir())
+    eval(re.findall("write (.*)$", caught.value.message)[0], {"save": run.save})  # noqa: S307
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["program.disc", "program.weights.npz"]
+
+
+def test_methods_of_calls(folder: Path, loaded: Any) -> None:
+    """They take arguments as calls do, and as a tuple."""
+    bound = loaded.bind(weights=folder / "weights.npz")
+    weights, wanted = list(np.load(folder / "weights.npz").values()), bound(X, Y)
+    for found in (
+        bound.execute(X, Y), bound.execute((X, Y)), bound.execute([X], {"y": Y}), bound.execute(X, y=Y, output="numpy"),
+        bound.execute(x=X, y=Y), bound.execute(args=(X, Y)), loaded.execute(*weights, X, Y),
+        loaded.execute_async(*weights, X, y=torch.from_numpy(Y), output="numpy").result(),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(found, wanted)
+    for run, first in ((bound, ()), (loaded, weights)):
+        for args, kwargs in (((*first, X, Y), {}), ((*first, X), {"y": Y}), ((*first, X), {"kwargs": {"y": Y}})):
+            assert len(run.profile(*args, **kwargs)) == len(run.profile((*first, X, Y)))
+        with pytest.raises(ShapeError, match=r"Rank mismatch for y: expected \(b, 3\)"):
+            run.profile(*first, X, Y[0])
+    assert bound.record(X, Y)[0]
 
 
 def test_calls_where_all_is_bound(folder: Path, loaded: Any) -> None:
