@@ -26,6 +26,8 @@ def adapt_argument(value: Any, path: str, key: str = "") -> Any:
         value = key_data(value, path, key)  # a tracer where JAX traces
     if is_jax_array(value):
         return value
+    if is_torch_tensor(value):
+        return tensor_argument(value, path)
     if hasattr(value, "__dlpack__"):
         return value
     if hasattr(value, "__array__"):
@@ -53,6 +55,52 @@ def _by_array_method(value: Any, path: str) -> np.ndarray:
         raise
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(f"{path} cannot be turned into an array: {error}") from error
+
+
+def is_torch_tensor(value: object) -> bool:
+    """Tells whether `value` is a tensor of PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
+
+
+def tensor_argument(value: Any, path: str) -> Any:
+    """A tensor of PyTorch as one that PyTorch hands over by DLPack: without a gradient, and with its signs in memory.
+
+    Raises ArgumentTypeError where PyTorch records gradients, and the tensor requires one, which would be lost; and for
+    tensors that are not dense, or have no elements.
+    """
+    if value.requires_grad and sys.modules["torch"].is_grad_enabled():
+        raise ArgumentTypeError(
+            f"{path} requires a gradient, and none flows through a compiled program: call it under torch.no_grad(), "
+            'pass a .detach() of it, or, for training, use torch.compile(module, backend="shlo_disc")'
+        )
+    if fault := no_elements(value):
+        raise ArgumentTypeError(f"{path} is {fault}")
+    plain = value.detach()
+    return plain.resolve_neg().resolve_conj() if plain.is_neg() or plain.is_conj() else plain
+
+
+def no_elements(value: Any) -> str:
+    """A description of a tensor whose elements cannot be read, and what to pass instead; "" for others."""
+    torch = sys.modules["torch"]
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return "a tensor of torch.vmap or torch.func, which no compiled program takes: call the module there"
+    if type(value).__name__ == "FakeTensor":
+        return "a FakeTensor of a trace, which has no elements: call the module there, not its program"
+    if hasattr(value, "__tensor_flatten__"):
+        return f"a {type(value).__name__}, which wraps other tensors: pass one that has elements"
+    if value.device.type == "meta":
+        return 'a tensor of the device "meta", which has no elements: pass one with elements'
+    if value.is_nested or value.is_quantized:
+        return f"a {'nested' if value.is_nested else 'quantized'} tensor, not a dense one"
+    if value.layout != torch.strided:
+        return f"a tensor of layout {value.layout}, not a dense one: pass its .to_dense()"
+    return ""
+
+
+def detached(value: Any) -> Any:
+    """An argument that is kept, such as a weight: without its gradient, if it is a parameter of PyTorch."""
+    return value.detach() if is_torch_tensor(value) and value.requires_grad else value
 
 
 def is_jax_array(value: object) -> bool:

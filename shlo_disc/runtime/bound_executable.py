@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shlo_disc.errors import ArgumentTypeError, ShapeError
 
 from . import _native
+from .adapt import detached
 from .call_arguments import takes_call
 from .call_results import CommandTime, RecordedSpan, command_times, output_of, recorded_spans
 from .described import missing_text, program_table, program_text, target_row
@@ -53,7 +54,7 @@ class BoundExecutable(NativeOwner):
         self._count = count
         self._native: Any = _native.BoundExecutable(
             executable=executable.native,
-            args=args,
+            args=tuple(map(detached, args)),
             bound_tree=call_tree(bound).native(),
             rest_tree=rest.native(),
             explain_bound=executable.explainer(call_tree(bound)),

@@ -14,7 +14,7 @@ from shlo_disc.options import MOST_THREADS
 from shlo_disc.shape_dialect.dtypes import BY_NUMPY
 
 from . import _native
-from .adapt import unmasked
+from .adapt import detached, unmasked
 from .artifact import Artifact, Bytes
 from .cuda_libraries import blas_names
 from .device import Device, Memory, TopologyDescription
@@ -132,6 +132,7 @@ class Client:
         """
         if is_key_array(array):
             array = key_data(array, "the array", "")
+        array = detached(array)
         if not hasattr(array, "__array__") and hasattr(array, "__dlpack__"):
             array = np.from_dlpack(array)
         array = unmasked(array, "the array")

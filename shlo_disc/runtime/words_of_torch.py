@@ -82,7 +82,8 @@ def of_array(error: DiscError, names: Sequence[str], weights: int) -> DiscError:
     weights: how many of the first arguments are weights, whatever their names are.
     """
     own = [name for place, name in enumerate(names) if place < weights or _is_weight(name)]
-    return in_words_of_torch(error, dict(enumerate(names)), "{name}.astype({dtype!r})", own)
+    conversion = "{name}.astype({dtype!r}), a tensor by .to(torch.{dtype})"
+    return in_words_of_torch(error, dict(enumerate(names)), conversion, own)
 
 
 def in_words_of_torch(

@@ -362,7 +362,7 @@ def _without_gradient(value: Any, what: str) -> Any:
     if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
         raise ArgumentTypeError(
             f"{what} requires a gradient, and none flows through an exported program: call it under torch.no_grad(), "
-            'or use torch.compile(module, backend="shlo_disc")'
+            'pass a .detach() of it, or, for training, use torch.compile(module, backend="shlo_disc")'
         )
     return as_argument(value, what)
 

@@ -12,6 +12,7 @@ import torch
 import torch.utils.dlpack
 
 from shlo_disc.errors import ArgumentTypeError
+from shlo_disc.runtime.adapt import no_elements
 from shlo_disc.shape_dialect.dtypes import BY_NUMPY, numpy_dtype
 
 
@@ -22,15 +23,18 @@ def as_argument(value: Any, what: str, order: tuple[int, ...] | None = None) -> 
     row-major order of these axes is read where it lies, else copied into that order. It is handed over as a NumPy
     array, which takes a tenth of the time that its own `__dlpack__` takes, where NumPy has its dtype.
     """
-    if type(value) not in _KINDS or value.layout != torch.strided:
+    if type(value) not in _KINDS or value.layout != torch.strided or not value.is_cpu:
         return _other(value, what)
-    if not value.is_cpu:
-        raise ArgumentTypeError(f"{what} is on the device {value.device}; move it with .cpu()")
     plain = value.detach() if value.requires_grad else value
     if plain.is_neg() or plain.is_conj():
         plain = plain.resolve_neg().resolve_conj()
     plain = (plain if order is None else plain.permute(order)).contiguous()
-    return _Lent(plain) if plain.dtype in _NOT_NUMPY else plain.numpy()
+    if plain.dtype in _NOT_NUMPY:
+        return _Lent(plain)
+    try:
+        return plain.numpy()
+    except (RuntimeError, TypeError) as error:
+        raise ArgumentTypeError(f"{what} is {no_elements(value) or f'no array: {error}'}") from None
 
 
 _NOT_NUMPY = frozenset(
@@ -63,7 +67,11 @@ def _other(value: Any, what: str) -> Any:
     if not isinstance(value, torch.Tensor):
         remedy = "; make it one by torch.from_numpy" if isinstance(value, np.ndarray | np.generic) else ""
         raise ArgumentTypeError(f"{what} is {type(value).__name__}, not a tensor{remedy}")
-    raise ArgumentTypeError(f"{what} is a {type(value).__name__} of layout {value.layout}, not a dense tensor")
+    if fault := no_elements(value):
+        raise ArgumentTypeError(f"{what} is {fault}")
+    if not value.is_cpu:
+        raise ArgumentTypeError(f"{what} is on the device {value.device}; move it with .cpu()")
+    raise ArgumentTypeError(f"{what} is a {type(value).__name__}: pass its .as_subclass(torch.Tensor)")
 
 
 def as_array(argument: Any) -> np.ndarray:
