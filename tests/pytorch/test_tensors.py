@@ -119,6 +119,16 @@ def test_transforms_of_pytorch(run: Any, bound: Any) -> None:
             torch.vmap(call)(X[None])
 
 
+@pytest.mark.parametrize("backend", ["eager", "shlo_disc"])
+def test_calls_in_functions_that_dynamo_compiles(run: Any, bound: Any, backend: str) -> None:
+    """Dynamo breaks its graph at the call of a program."""
+    torch._dynamo.reset()
+    with torch.no_grad():
+        for call in (run, lambda x: torch.as_tensor(bound(x))):
+            found = torch.compile(lambda x, call=call: call(x + 1) * 2, backend=backend)(X)
+            torch.testing.assert_close(found, torch.as_tensor(bound(X + 1)) * 2)
+
+
 def test_other_dtypes(run: Any, bound: Any) -> None:
     """The remedies of the texts convert tensors and arrays."""
     with pytest.raises(ArgumentTypeError, match=r"convert it by input\.to\(torch\.float32\)"):
