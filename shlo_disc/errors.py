@@ -185,7 +185,11 @@ CODES = (
     Code("DISC-S105", "ShapeError", r"64 bits", "a size or a number of bytes does not fit in 64 bits"),
     Code("DISC-S100", "ShapeError", "", "symbols or shapes do not match the program"),
     Code("DISC-T101", "ArgumentTypeError", r"^Dtype mismatch", "an array has the wrong dtype"),
-    Code("DISC-T102", "ArgumentTypeError", r"pytree structure|other structure", "arguments have the wrong structure"),
+    Code(
+        "DISC-T102", "ArgumentTypeError",
+        r"pytree structure|other structure|; the (call (lacks|gives)|program was exported for)",
+        "arguments have the wrong structure",
+    ),
     Code("DISC-T103", "ArgumentTypeError", r"^the static argument", "a static argument is not hashable"),
     Code("DISC-T100", "ArgumentTypeError", "", "an argument is not an array that the program accepts"),
     Code("DISC-R102", "RecompileError", r"would have more than \d+ programs", "a function has too many programs"),

@@ -24,7 +24,7 @@ constexpr Row kRows[] = {
     {"DISC-S105", "ShapeError", R"(64 bits)"},
     {"DISC-S100", "ShapeError", R"()"},
     {"DISC-T101", "ArgumentTypeError", R"(^Dtype mismatch)"},
-    {"DISC-T102", "ArgumentTypeError", R"(pytree structure|other structure)"},
+    {"DISC-T102", "ArgumentTypeError", R"(pytree structure|other structure|; the (call (lacks|gives)|program was exported for))"},
     {"DISC-T103", "ArgumentTypeError", R"(^the static argument)"},
     {"DISC-T100", "ArgumentTypeError", R"()"},
     {"DISC-M101", "AllocationError", R"()"},
