@@ -72,7 +72,7 @@ def synthetic_call(artifact: Artifact, on: Client, dims: Mapping[str, int]) -> t
     arguments = synthetic_arguments(artifact.header, dims)
     packed = [p["buffer"] for p in artifact.header.get("packs", ()) if p["buffer"] < len(arguments)]
     count = max(packed, default=-1) + 1
-    return loaded.bind(*arguments[:count]), arguments[count:]
+    return BoundExecutable(loaded, tuple(arguments[:count])), arguments[count:]
 
 
 def _expressions(row: Mapping[str, Any]) -> list[Expr]:
