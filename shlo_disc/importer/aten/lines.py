@@ -4,21 +4,26 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import torch
 from torch.fx import Node
 
 from shlo_disc.shape_dialect.mlir import ir
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_OWN = tuple(f"{folder}/" for folder in (Path(torch.__file__).parent, Path(__file__).parents[2]))
+_OF_PYTORCH = re.compile(r"[/\\](?:(?:site|dist)-packages[/\\]torch|torch[/\\](?:nn|fx|export|_\w+))[/\\]")
+"""Files of PyTorch, also of the one that has exported a program elsewhere."""
 
 
 def line_of(node: Node) -> str:
-    """`file.py:12` of the line of the user's program that a node comes from, the innermost that is no library's.
+    """`file.py:12` of the line of the user's program that a node comes from, the innermost that is none of PyTorch's.
 
     What PyTorch has put into a graph is of the line of what reads it, or of what it is computed from.
     """
     frames = _FRAME.findall(_trace_near(node))
-    own = [f for f in frames if "/torch/" not in f[0]] or frames
+    own = [f for f in frames if not f[0].startswith(_OWN) and not _OF_PYTORCH.search(f[0])] or frames
     return f"{own[-1][0]}:{own[-1][1]}" if own else "unknown"
 
 
