@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -38,13 +39,19 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
     chosen: `options=` of torch.compile. "fallback": leave a graph with an op that has no translation to PyTorch, and
     say so in the log; else such a graph is an UnsupportedError, which Dynamo shows. "freezing": in inference, the
     memory of parameters and buffers, which are bound, is not compared at each call with what it was; they are bound
-    again when PyTorch counts a change of one. Other names are fields of `shlo_disc.Options`. Dynamo compiles sizes of 0
-    and 1 apart, as for all backends.
+    again when PyTorch counts a change of one. Other names are fields of `shlo_disc.Options`. `mode=` is ignored, with a
+    warning. Dynamo compiles sizes of 0 and 1 apart, as for all backends.
     """
     from shlo_disc.importer.aten.decompositions import for_exporting
     from shlo_disc.importer.aten.wrapped_padding import check_circular_paddings
 
     own, options = _read(dict(chosen.get("options") or {}))
+    if mode := chosen.get("mode"):
+        warnings.warn(
+            f'torch.compile(mode={mode!r}) is for the backend "inductor" and has no effect with "shlo_disc": leave it '
+            "out; options={...} takes the fields of shlo_disc.Options",
+            stacklevel=2,
+        )
     try:
         check_circular_paddings(module)
     except UnsupportedError as error:

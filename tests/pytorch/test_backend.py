@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -322,6 +323,20 @@ def test_frozen_weights_are_bound_until_they_change() -> None:
             close(run(x), model(x), "after another memory")
             model.load_state_dict({name: value * 0.5 for name, value in model.state_dict().items()})
             close(run(x), model(x), "after load_state_dict")
+
+
+def test_modes_are_ignored_with_a_warning() -> None:
+    """The remedy of the text compiles without a warning."""
+    layer, x = torch.nn.Linear(4, 3), torch.ones(5, 4)
+    for mode in ("max-autotune", "reduce-overhead"):
+        torch._dynamo.reset()
+        with torch.no_grad(), pytest.warns(UserWarning, match=rf"mode='{mode}'\) .* no effect .*: leave it out;"):
+            torch.testing.assert_close(torch.compile(layer, backend=backend, mode=mode)(x), layer(x))
+    torch._dynamo.reset()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("error", "torch.compile")
+        torch.compile(layer, backend=backend, mode="default")(x)
+        torch.compile(layer, backend=backend, options={"threads": 1})(x)
 
 
 def changes(model: torch.nn.Sequential) -> Iterator[str]:
