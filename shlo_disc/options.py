@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from shlo_disc.errors import DeviceError, OptionError
+from shlo_disc.files import check_folder, reading
 
 MOST_THREADS = 4096
 """More threads than any machine has processors; a wrong number would take all that the system allows."""
@@ -197,13 +198,15 @@ class Schedule:
     def load(path: str | os.PathLike[str]) -> Schedule:
         """Reads a file of `save`. Raises OptionError if it is not a schedule, OSError if it cannot be read."""
         try:
-            data = json.loads(Path(path).read_text())
+            with reading(path, "`python -m shlo_disc tune` writes schedules"):
+                data = json.loads(Path(path).read_text())
         except ValueError as error:
             raise OptionError(f"{os.fspath(path)}: no schedule: {error}") from None
         return Schedule.from_json(data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the schedule as JSON."""
+        """Writes the schedule as JSON. Raises OSError."""
+        check_folder(path)
         Path(path).write_text(json.dumps(self.to_json(), indent=1) + "\n")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shlo_disc.driver.stages import STAGES
 from shlo_disc.errors import OTHER_PROCESSOR, ArtifactError, OptionError
+from shlo_disc.files import check_folder
 from shlo_disc.options import CPU, Options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable
 from shlo_disc.runtime.clients import client, gpu_client
@@ -310,6 +311,8 @@ class Executable(Sized, NativeOwner):
 
         if isinstance(path, Mapping):
             raise OptionError(f"the first argument of report is a path: write report(dims={dict(path)!r})")
+        if path is not None:
+            check_folder(path)
         page = report_page(self._artifact, self._at(STAGES[-1]), lambda: self._loaded.client, all_dims(dims))
         written = temporary_page() if path is None else Path(path)
         written.write_text(page, encoding="utf-8")
@@ -328,6 +331,7 @@ class Executable(Sized, NativeOwner):
 
         from shlo_disc.report.trace import trace_of, traced_call
 
+        check_folder(path)
         written, loaded = Path(path), self._loaded
         calls = [traced_call(loaded.artifact.level(), loaded.client, self.explain(**d)) for d in all_dims(dims)]
         written.write_text(json.dumps(trace_of(self._at(STAGES[-1]), calls)))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shlo_disc.errors import OptionError, ProgramError
+from shlo_disc.files import similar_file
 from shlo_disc.importer.programs import JaxProgram, Program, TextProgram
 from shlo_disc.importer.reader import Limits, check_exported
 from shlo_disc.runtime.artifact import MAGIC
@@ -130,7 +131,9 @@ def _read_text(program: str | bytes | os.PathLike[str]) -> TextProgram:
     try:
         return TextProgram(Path(path).read_bytes(), path)
     except OSError as error:
-        raise ProgramError(f"cannot read the program {path!r}: {error.strerror}") from None
+        near = similar_file(path) if isinstance(error, FileNotFoundError) else ""
+        text = f"cannot read the program {path!r}: {error.strerror}"
+        raise ProgramError(f"{text}; {near}" if near else text) from None
     except ValueError as error:
         raise ProgramError(f"cannot read the program {path!r}: {error}") from None
 

@@ -15,7 +15,6 @@ Artifacts are written here and read by the native core (`native/artifact/`), for
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import html
 import json
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from shlo_disc.errors import ArtifactError
+from shlo_disc.files import check_folder, reading
 from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS
 
 from . import _native
@@ -49,6 +49,7 @@ _HEADER = "header"
 _LEVELLED = ("header", "object", "consts", "packed")
 """The sections that each level may have."""
 
+WRITTEN_BY = "compiled files are written by `save` of an executable, and by `python -m shlo_disc compile`"
 _MOST_LEVELS = 9
 _MOST_SECTIONS = 64
 
@@ -276,7 +277,7 @@ class Artifact(NativeOwner):
         Do not change the file in place while the program is in use; `save` replaces the file. `trust` and the errors
         are those of `deserialize`, and OSError.
         """
-        with Path(path).open("rb") as file:
+        with reading(path, WRITTEN_BY), Path(path).open("rb") as file:
             try:
                 data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             except ValueError:  # it is empty
@@ -297,19 +298,16 @@ class Artifact(NativeOwner):
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write, which takes the place of the one at `path` at the end. Raises OSError, which names `path`."""
     target = Path(path)
+    check_folder(target)
     unfinished = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
     try:
-        if target.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         with open(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), "w+b") as file:
             yield file
         os.replace(unfinished, target)
     except OSError as error:
         if error.filename not in (None, str(unfinished)):  # one that the body raises for another file
             raise
-        no_folder = f"there is no folder {str(target.parent)!r}, and save creates none"
-        text = error.strerror if target.parent.exists() else no_folder
-        raise type(error)(error.errno, text, str(target)) from None
+        raise type(error)(error.errno, error.strerror, str(target)) from None
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from shlo_disc.errors import OptionError
+from shlo_disc.files import check_folder
 from shlo_disc.options import CPU
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.c_api import get_archive, get_include
@@ -49,8 +49,7 @@ def export_library(artifact: Artifact, path: str | os.PathLike[str], name: str |
     `disc_call` run; FileNotFoundError without a compiler, OSError with its message where it fails.
     """
     target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
+    check_folder(target)
     if name is None:
         name = re.sub(r"\W", "_", target.name.split(".")[0].removeprefix("lib"))
     _check(artifact.header, name)

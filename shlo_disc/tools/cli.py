@@ -38,6 +38,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from shlo_disc.errors import DiscError, OptionError, ShapeError
+from shlo_disc.files import check_folder
 from shlo_disc.runtime.installed import DEPENDENCIES
 from shlo_disc.tools.commands.bench import add_bench
 from shlo_disc.tools.commands.bisect import add_bisect
@@ -73,6 +74,9 @@ or a size that does not exist, and for all errors of diff.
 _OF_FILES = ("DISC-O108", "DISC-O109")
 """Codes of OptionErrors for which a program or a file is at fault."""
 
+_WRITTEN = ("output", "outputs", "page", "trace")
+"""Options that name a file to write. Its folder is looked for before a command starts, which may take minutes."""
+
 COMPILER = ("jax", "jaxlib", "llvmlite", "torch_mlir")
 """Packages that compiling programs needs and loading artifacts does not."""
 
@@ -81,6 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status. Raises SystemExit(2) on a wrong command line, as argparse does."""
     options = _parse(parser(), arguments)
     try:
+        for name in _WRITTEN:
+            if path := getattr(options, name, None):
+                check_folder(path)
         status = options.command(options) or 0
     except (DiscError, OSError) as error:
         return _fail(error, options)

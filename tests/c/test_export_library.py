@@ -276,4 +276,4 @@ def test_a_file_that_is_replaced_and_the_number_of_threads(processors: int, tmp_
 def test_a_folder_that_is_not_there(executable: Any, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         executable.export_library(tmp_path / "no" / "libx.so")
-    assert caught.value.filename == str(tmp_path / "no")
+    assert caught.value.filename == str(tmp_path / "no" / "libx.so")

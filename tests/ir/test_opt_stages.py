@@ -216,7 +216,10 @@ FAULTS = {
         ["opt", "add.mlir", "--target", "tpu"],
         "unknown target 'tpu'; targets are 'cpu', 'cuda', 'cuda:sm_80', 'cuda:sm_90', 'cuda:sm_90a'",
     ),
-    "no such directory": (["opt", "add.mlir", "-o", "nowhere/x"], "nowhere/x: No such file or directory"),
+    "no such directory": (
+        ["opt", "add.mlir", "-o", "nowhere/x"],
+        "nowhere/x: there is no folder 'nowhere': create it first",
+    ),
     "bad program": (
         ["compile", "bad.mlir", "-o", "bad.disc"],
         "the program 'bad.mlir' cannot be parsed: line 2, column 10: use of undeclared SSA value name",

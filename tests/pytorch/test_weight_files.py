@@ -36,9 +36,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     example = torch.ones(2, 4), torch.ones(2, 3)
     run = shlo_disc.compile(torch.export.export(module, example, dynamic_shapes=({0: B}, {0: B})))
     run.save(place / "program.disc", weights=place / "weights.npz")
-    with pytest.raises(FileNotFoundError, match="there is no folder 'no', and save creates none: 'no/weights.npz'"):
+    with pytest.raises(FileNotFoundError, match="there is no folder 'no': create it first: 'no/weights.npz'"):
         run.save(place / "half.disc", weights="no/weights.npz")
-    with pytest.raises(FileNotFoundError, match="there is no folder 'no', and save creates none: 'no/half.disc'"):
+    with pytest.raises(FileNotFoundError, match="there is no folder 'no': create it first: 'no/half.disc'"):
         run.save("no/half.disc", weights=place / "half.npz")
     with pytest.raises(IsADirectoryError):
         run.save(place / "half.disc", weights=place)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from shlo_disc.errors import ArtifactError, DiscError, OptionError, ProgramError
+from shlo_disc.files import reading
 from shlo_disc.lowering.progress import Watch, is_terminal
 from shlo_disc.options import CPU, CPUS, TARGETS, Options, Schedule, stated_cpu
 from shlo_disc.runtime import Artifact
@@ -165,7 +166,7 @@ def opened(file: str, *, trust: bool = False) -> Artifact | Path | bytes:
     program = program_of(file)
     if isinstance(program, bytes):
         return Artifact.deserialize(program, trust=trust) if program.startswith(MAGIC) else program
-    with program.open("rb") as start:
+    with reading(program), program.open("rb") as start:
         is_artifact = start.read(len(MAGIC)) == MAGIC
     return Artifact.open(program, trust=trust) if is_artifact else program
 
@@ -285,7 +286,7 @@ def read_arrays(path: str) -> list[Any]:
     import numpy as np
 
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with reading(path, "numpy.savez writes such files"), np.load(path, allow_pickle=False) as archive:
             return [archive[name] for name in archive.files]
     except (AttributeError, EOFError, ValueError) as error:
         raise OptionError(f"{path}: not an archive of arrays: {error}") from None

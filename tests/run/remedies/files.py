@@ -10,11 +10,24 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import shlo_disc
 from shlo_disc import Options
 from shlo_disc.errors import ArtifactError, OptionError, ProgramError
 
-from .case import Case, Numbers, add_one, command, compiled_layer, exported_for, run_add_one, run_layer, value_of
+from .case import (
+    Case,
+    CommandFailed,
+    Numbers,
+    add_one,
+    command,
+    compiled_layer,
+    exported_for,
+    run_add_one,
+    run_layer,
+    value_of,
+)
 
 
 class Untrusted(Case):
@@ -31,7 +44,7 @@ class Untrusted(Case):
 
 class FolderThatIsMissing(Case):
     error = FileNotFoundError
-    remedy = r"there is no folder '(models)', and save creates none: '(models/layer\.disc)'"
+    remedy = r"there is no folder '(models)': create it first: '(models/layer\.disc)'"
 
     def provoke(self) -> Any:
         return compiled_layer().save("models/layer.disc")
@@ -119,3 +132,115 @@ class ProgramForArtifact(Case):
 
     def follow(self, found: re.Match[str]) -> Numbers:
         return run_add_one(getattr(shlo_disc, found[1])("layer.bin"), 3)
+
+
+class ReportIntoMissingFolder(FolderThatIsMissing):
+    remedy = r"there is no folder '(models)': create it first: '(models/layer\.\w+)'"
+
+    def provoke(self) -> Any:
+        return self.write("models/layer.html")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        Path(found[1]).mkdir()
+        self.write(found[2])
+        return Path(found[2]).stat().st_size > 100, True
+
+    @staticmethod
+    def write(path: str) -> Any:
+        return compiled_layer().report(path)
+
+
+class TraceIntoMissingFolder(ReportIntoMissingFolder):
+    @staticmethod
+    def write(path: str) -> Any:
+        return compiled_layer().trace(path)
+
+
+class LibraryIntoMissingFolder(ReportIntoMissingFolder):
+    @staticmethod
+    def write(path: str) -> Any:
+        return compiled_layer().export_library(path)
+
+
+class LoadedIntoMissingFolder(ReportIntoMissingFolder):
+    @staticmethod
+    def write(path: str) -> Any:
+        compiled_layer().save("layer.disc")
+        return shlo_disc.load("layer.disc", trust=True).save(path)
+
+
+class ScheduleIntoMissingFolder(ReportIntoMissingFolder):
+    remedy = r"there is no folder '(models)': create it first: '(models/fast\.schedule)'"
+
+    def provoke(self) -> Any:
+        return shlo_disc.Schedule().save("models/fast.schedule")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        Path(found[1]).mkdir()
+        shlo_disc.Schedule().save(found[2])
+        return shlo_disc.Schedule.load(found[2]) == shlo_disc.Schedule(), True
+
+
+class FileThatIsMissing(Case):
+    """A file that has nearly that name is found by each of those that read files."""
+
+    error = FileNotFoundError
+    remedy = r"did you mean '(layer\.disc)'\?: 'layers\.disc'"
+
+    def provoke(self) -> Any:
+        compiled_layer().save("layer.disc")
+        for command_line in (("run", "layers.disc"), ("inspect", "layers.disc"), ("explain", "layers.disc")):
+            with pytest.raises(CommandFailed, match=r"layers\.disc.*; did you mean 'layer\.disc'\?"):
+                command(*command_line)
+        with pytest.raises(ProgramError, match=r"'layers\.disc': No such .*; did you mean 'layer\.disc'\?"):
+            shlo_disc.compile("layers.disc")
+        return shlo_disc.load("layers.disc", trust=True)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_layer(shlo_disc.load(found[1], trust=True))
+
+
+class FileOfNoLikeness(Case):
+    error = FileNotFoundError
+    remedy = r"compiled files are written by `(save)` of an executable, and by `python -m shlo_disc (compile)`"
+
+    def provoke(self) -> Any:
+        return shlo_disc.load("layer.disc")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        getattr(compiled_layer(), found[1])("layer.disc")
+        Path("program.mlir").write_bytes(exported_for(None).serialize())
+        command(found[2], "program.mlir", "-o", "other.disc")
+        assert Path("other.disc").is_file()
+        return run_layer(shlo_disc.load("layer.disc", trust=True))
+
+
+class FolderInPlaceOfFile(Case):
+    error = IsADirectoryError
+    remedy = r"it is a folder: name a file in it: '(\.)'"
+
+    def provoke(self) -> Any:
+        return compiled_layer().save(".")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        compiled_layer().save(f"{found[1]}/layer.disc")
+        return run_layer(shlo_disc.load("layer.disc", trust=True))
+
+
+class OutputOfCommand(Case):
+    """The folder is looked for before a program is compiled: this one cannot be."""
+
+    error = CommandFailed
+    remedy = r"models/add\.\w+: there is no folder '(models)': create it first"
+
+    def provoke(self) -> Any:
+        Path("wrong.mlir").write_text("no program")
+        for words in (("compile", "-o"), ("report", "-o"), ("run", "--outputs"), ("opt", "-o")):
+            with pytest.raises(CommandFailed, match=self.remedy):
+                command(words[0], "wrong.mlir", words[1], "models/add.out")
+        return command("report", "wrong.mlir", "-o", "add.html", "--trace", "models/add.json")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        Path(found[1]).mkdir()
+        Path("add.mlir").write_bytes(exported_for(None).serialize())
+        return command("compile", "add.mlir", "-o", "models/add.disc").startswith("models/add.disc: "), True
