@@ -27,7 +27,9 @@ _OF_JIT = "; shlo_disc.jit has it"
 _ELSEWHERE = {
     "shlo_disc.compile": {
         "dynamic": '; names of sizes go into args=, as in args=(("b, 768", "float32"),)',
-        **dict.fromkeys(("compile_once", "donate_argnums", "filter", "static_argnames", "static_argnums"), _OF_JIT),
+        **dict.fromkeys(("compile_once", "donate_argnums", "static_argnames", "static_argnums"), _OF_JIT),
+        "filter": f"{_OF_JIT}: write shlo_disc.jit(function, filter=True, dynamic=...), and call it, or .lower(...)"
+        ".compile() of it for an Executable that takes a list of the arrays",
     },
     "shlo_disc.jit": {
         **dict.fromkeys(("args", "kwargs"), "; shlo_disc.compile has it, and here names of sizes go into dynamic="),

@@ -324,6 +324,24 @@ class FunctionInTreeOfCompile(FunctionInTree):
         return shlo_disc.compile(self.applied, args=({"act": add_one, "w": W}, X))
 
 
+class FilterOfCompile(FunctionInTree):
+    error = OptionError
+    remedy = (
+        r"'filter' of shlo_disc\.compile; shlo_disc\.jit has it: write shlo_disc\.jit\(function, (filter)=(True), "
+        r"dynamic=\.\.\.\), and call it, or \.(lower)\(\.\.\.\)\.(compile)\(\) of it for an Executable"
+    )
+
+    def provoke(self) -> Any:
+        args = ({"act": add_one, "w": W}, ("b, 4", "float32"))
+        return shlo_disc.compile(self.applied, args=args, filter=True)  # type: ignore[call-overload]
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        model = {"act": add_one, "w": W}
+        function = shlo_disc.jit(self.applied, dynamic=(None, "b, ..."), **{found[1]: value_of(found[2])})
+        executable = getattr(getattr(function, found[3])(model, X[:1]), found[4])()
+        return [function(model, X), executable([W, X])[0]], [X @ W + 1] * 2
+
+
 class TextAsArgument(Case):
     error = ArgumentTypeError
     remedy = r"args\[1\] is a str, which is not an array: .* static by (static_argnums)=(1) of .* by (filter)=(True)"
