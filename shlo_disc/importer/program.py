@@ -15,6 +15,7 @@ from shlo_disc.files import similar_file
 from shlo_disc.importer.programs import JaxProgram, Program, TextProgram
 from shlo_disc.importer.reader import Limits, check_exported
 from shlo_disc.runtime.artifact import MAGIC
+from shlo_disc.runtime.weight_files import advice_on_file
 
 _SOURCES = (
     "a program is a jax.export.Exported, StableHLO or a serialized Exported (str, bytes or a path), or a JAX function "
@@ -46,6 +47,8 @@ def read(
     _refuse_artifact(text)
     if isinstance(text.data, bytes) and _is_serialized_export(text.data):
         return _read_export(text.data, text.source, limits)
+    if text.source and (kind := advice_on_file(text.source)):
+        raise ProgramError(f"the program {text.source!r} is neither text nor MLIR bytecode, but {kind}")
     return text
 
 

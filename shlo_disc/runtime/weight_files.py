@@ -14,12 +14,16 @@ import numpy as np
 from shlo_disc.errors import ArgumentTypeError
 from shlo_disc.shape_dialect.dtypes import BY_NAME, numpy_dtype
 
+NPZ, NPY = "an .npz file of arrays", "an .npy file of one array"
+TORCH, SAFETENSORS = "a file of torch.save", "a safetensors file"
+
 _WRITE = "run.save(path, weights=file) in Python writes one"
 _READ = {
-    "a file of torch.save": ", and bind also takes what torch.load(file, weights_only=True) reads",
-    "a safetensors file": ", and bind also takes what safetensors.numpy.load_file(file) reads",
+    TORCH: "torch.load({!r}, weights_only=True)",
+    SAFETENSORS: "safetensors.numpy.load_file({!r})",
+    NPZ: "{!r}",
 }
-"""Advice on reading the arrays by name that a file of another kind has."""
+"""Expressions of the arrays by name that a file has."""
 
 
 @contextlib.contextmanager
@@ -65,17 +69,13 @@ def of_its_dtype(value: Any, row: Mapping[str, Any]) -> Any:
 def _opened(path: str | os.PathLike[str]) -> Any:
     kind = kind_of_weights(path)
     if kind and kind != NPZ:
-        raise ArgumentTypeError(
-            f"weights= is the path of {kind}, and not of an .npz file: {_WRITE}{_READ.get(kind, '')}"
-        )
+        other = f", and bind(weights={_READ[kind].format(os.fspath(path))}) reads this one" if kind in _READ else ""
+        raise ArgumentTypeError(f"weights= is the path of {kind}, and not of an .npz file: {_WRITE}{other}")
     try:
         found = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ArgumentTypeError(f"weights= is a path, {os.fspath(path)!r}, of no .npz file: {_WRITE}") from error
     return found
-
-
-NPZ, NPY = "an .npz file of arrays", "an .npy file of one array"
 
 
 def kind_of_weights(path: str | os.PathLike[str]) -> str:
@@ -85,7 +85,7 @@ def kind_of_weights(path: str | os.PathLike[str]) -> str:
     if start.startswith(b"\x93NUMPY"):
         return NPY
     if start[8:].startswith(b'{"'):
-        return "a safetensors file"
+        return SAFETENSORS
     if start.startswith(b"PK"):
         try:
             with zipfile.ZipFile(path) as archive:
@@ -95,8 +95,33 @@ def kind_of_weights(path: str | os.PathLike[str]) -> str:
         if names and all(name.endswith(".npy") for name in names):
             return NPZ
         is_program = any("/models/" in name or "/code/" in name or "serialized_" in name for name in names)
-        return "a file of torch.save" if not is_program and any(n.endswith("/data.pkl") for n in names) else ""
+        return TORCH if not is_program and any(n.endswith("/data.pkl") for n in names) else ""
     return ""
 
 
-__all__ = ["kind_of_weights", "named_weights", "of_its_dtype"]
+def advice_on_file(path: str) -> str:
+    """A description of a file of weights, or of a program of another kind, and what to do with it; "" for others.
+
+    Raises OSError.
+    """
+    if kind := kind_of_weights(path):
+        return (
+            f"{kind}, which holds weights and no program: load the program that `save` wrote, and bind the weights by "
+            f"shlo_disc.load(program, trust=True).bind(weights={_READ.get(kind, '...').format(path)})"
+        )
+    if path.endswith(".onnx"):
+        return "an ONNX file: compile the program of PyTorch or JAX that it was made from"
+    names = ()
+    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        names = tuple(archive.namelist())
+    if any("/models/" in name or "serialized_" in name for name in names):
+        return (
+            f"a zip archive of torch.export.save: call shlo_disc.compile(torch.export.load({path!r})) in Python; what "
+            'its save("program.disc") writes is a file for `python -m shlo_disc`'
+        )
+    if any("/code/" in name for name in names):
+        return "a TorchScript program: export the module by torch.export.export(module, args), and compile that"
+    return ""
+
+
+__all__ = ["advice_on_file", "kind_of_weights", "named_weights", "of_its_dtype"]

@@ -13,7 +13,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import shlo_disc  # noqa: E402
-from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, ShapeError  # noqa: E402
+from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, ProgramError, ShapeError  # noqa: E402
+from shlo_disc.tools.cli import main  # noqa: E402
 
 B = torch.export.Dim("b")
 X, Y = np.ones((5, 4), np.float32), np.ones((5, 3), np.float32)
@@ -73,8 +74,43 @@ def test_paths_of_other_files(name: str, words: str, folder: Path, loaded: Any) 
     with pytest.raises(ArgumentTypeError, match=rf"weights= is .*{words}.*run.save\(path, weights=file\)"):
         loaded.bind(weights=folder / name)
     if words != "of no .npz file":
+        with pytest.raises(
+            ProgramError, match=rf"{words}.*shlo_disc\.load\(program, trust=True\)\.bind\(weights="
+        ) as caught:
+            shlo_disc.compile(folder / name)
+        assert caught.value.code == "DISC-P102"
         with pytest.raises(ArtifactError, match=rf"{words}.*, which holds weights and no program: load the program"):
             shlo_disc.load(folder / name, trust=True)
+
+
+def test_remedies_for_files_of_weights(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The remedies that `info` prints bind the weights."""
+    for name in ("weights.npz", "weights.pth"):
+        assert main(["info", str(folder / name)]) == 1
+        printed = capsys.readouterr().err
+        remedy = re.findall(r"bind the weights by (.*)", printed)[0]
+        found = eval(remedy, {"shlo_disc": shlo_disc, "torch": torch, "program": folder / "program.disc"})  # noqa: S307
+        assert found(X, Y).shape == (5, 3)
+
+
+def test_programs_of_other_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The remedy that `info` prints for a file of torch.export.save makes a file that `info` reads."""
+    one, module = torch.ones(2), Tokens()
+    torch.export.save(torch.export.export(module, (one, one)), tmp_path / "module.pt2")
+    torch.jit.save(torch.jit.trace(module, (one, one)), tmp_path / "module.pt")
+    (tmp_path / "module.onnx").write_bytes(b"\x08\x08\x12\x07pytorch")
+    for name, words in (
+        ("module.pt2", "zip archive"),
+        ("module.pt", "TorchScript program"),
+        ("module.onnx", "ONNX file"),
+    ):
+        assert main(["info", str(tmp_path / name)]) == 1
+        printed = capsys.readouterr().err
+        assert re.search(rf"DISC-P102.*but an? {words}.*: (call|export|compile) ", printed)
+        if name == "module.pt2":
+            run = eval(re.findall(r"call (.*) in Python", printed)[0], {"shlo_disc": shlo_disc, "torch": torch})  # noqa: S307
+            run.save(tmp_path / "program.disc")
+            assert main(["info", str(tmp_path / "program.disc")]) == 0
 
 
 def test_weights_as_programs(folder: Path) -> None:
@@ -203,7 +239,7 @@ def test_weights_that_are_no_arrays(folder: Path, loaded: Any) -> None:
         (lambda: loaded.bind(weights={}), "lacks layer.weight, layer.bias: run.save", {}),
         (
             lambda: loaded.bind(weights=folder / "weights.pth"),
-            r"takes what torch\.load\(file, weights_only=True\)",
+            r"bind\(weights=torch\.load\('.*weights.pth', w",
             state,
         ),
     ):
