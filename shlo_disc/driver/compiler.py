@@ -35,7 +35,6 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.policy import compiling_for
 from shlo_disc.shape_dialect.utils.regions import entry_block, main_function
 from shlo_disc.shape_dialect.verifier import verify_dialect
-from shlo_disc.transforms.decisions import deciding
 from shlo_disc.verify import verify_buffers, verify_fusions
 
 
@@ -96,8 +95,8 @@ def run_pipeline(c: Compilation, last: str = STAGES[-1], after: After | None = N
 @contextmanager
 def _working(c: Compilation) -> Iterator[None]:
     """Around all passes."""
-    choices = deciding(strict=c.options.is_strict)
-    with c.context, ir.Location.unknown(), choices, remembering(), compiling_for(c.backend.policy), fewer_collections():
+    compiling = compiling_for(c.backend.policy, strict=c.options.is_strict)
+    with c.context, ir.Location.unknown(), remembering(), compiling, fewer_collections():
         yield
 
 

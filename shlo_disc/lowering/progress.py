@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 AFTER = 2.0
 """Seconds that a compile takes before it has a line."""
@@ -21,22 +21,31 @@ EVERY = 0.25
 Watch = Callable[[str, float | None], None]
 """Called with the name of a stage and None when it begins, and with its seconds when it has ended."""
 
-_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+class _Observers(NamedTuple):
+    """The function that is called for the stages of a compile, and the line that shows them."""
+
+    watch: Watch | None = None
+    line: _Line | None = None
+
+
+_NOBODY = _Observers()
+_OBSERVERS: ContextVar[_Observers] = ContextVar("shlo_disc_observers", default=_NOBODY)
 
 
 @contextmanager
 def watching(watch: Watch | None) -> Iterator[None]:
     """Call `watch` for the stages that run inside, in this thread; None: nobody, and `showing` may show them."""
-    token = _WATCH.set(watch)
+    token = _OBSERVERS.set(_OBSERVERS.get()._replace(watch=watch))
     try:
         yield
     finally:
-        _WATCH.reset(token)
+        _OBSERVERS.reset(token)
 
 
 def tell(stage: str, seconds: float | None = None) -> None:
     """A stage begins, or has ended after so many seconds."""
-    watch, line = _WATCH.get(), _LINE.get()
+    watch, line = _OBSERVERS.get()
     if watch is not None:
         watch(stage, seconds)
     if line is not None and seconds is None:
@@ -45,14 +54,14 @@ def tell(stage: str, seconds: float | None = None) -> None:
 
 def expect(kernels: int) -> None:
     """The stage that runs makes so many kernels."""
-    line = _LINE.get()
+    line = _OBSERVERS.get().line
     if line is not None:
         line.total = kernels
 
 
 def advance() -> None:
     """Counts one more of the expected kernels."""
-    line = _LINE.get()
+    line = _OBSERVERS.get().line
     if line is not None:
         line.done += 1
 
@@ -104,7 +113,6 @@ class _Line:
         self._width = len(text)
 
 
-_LINE: ContextVar[_Line | None] = ContextVar("line", default=None)
 _SHOWN = threading.Lock()
 """Held by the compile that has a line: one at a time."""
 
@@ -117,16 +125,16 @@ def showing(name: str, wanted: bool = True) -> Iterator[None]:
     `showing`. name: of what is compiled, or "".
     """
     stream = sys.stderr
-    is_shown = wanted and _WATCH.get() is None and is_looked_at(stream) and _SHOWN.acquire(blocking=False)
+    is_shown = wanted and _OBSERVERS.get().watch is None and is_looked_at(stream) and _SHOWN.acquire(blocking=False)
     if not is_shown:
         yield
         return
     line = _Line(stream, name)
-    token = _LINE.set(line)
+    token = _OBSERVERS.set(_OBSERVERS.get()._replace(line=line))
     try:
         yield
     finally:
-        _LINE.reset(token)
+        _OBSERVERS.reset(token)
         line.end()
         _SHOWN.release()
 

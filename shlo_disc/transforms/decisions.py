@@ -15,13 +15,13 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from shlo_disc.errors import CompilerError, DiscError
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.symbolic.facts import Relation, listening
+from shlo_disc.shape_dialect.policy import is_strict
+from shlo_disc.shape_dialect.symbolic.facts import Relation, current_listener, listening
 
 Candidate = TypeVar("Candidate")
 Subject = TypeVar("Subject")
@@ -86,7 +86,7 @@ class Pattern(Generic[Candidate]):
             holds = bool(condition.holds(candidate))
             OUTCOMES[condition.full_name, holds] += 1
             if not holds:
-                record = _current().record
+                record = current_record()
                 if record is not None:
                     record.refuse(self, condition, candidate)
                 return False
@@ -97,7 +97,7 @@ class Pattern(Generic[Candidate]):
 
         What raises does not match; with `Options(strict=True)` it is a CompilerError.
         """
-        record = _current().record
+        record = current_record()
         if record is not None:
             record.begin()
         try:
@@ -107,7 +107,7 @@ class Pattern(Generic[Candidate]):
         except DiscError:
             raise
         except Exception as error:
-            if _current().strict:
+            if is_strict():
                 raise CompilerError(f"the pattern {self.name} failed: {type(error).__name__}: {error}") from error
             LOGGER.warning("the pattern %s failed and is not used here: %s: %s", self.name, type(error).__name__, error)
             return None
@@ -150,7 +150,7 @@ class Decisions:
         if number in self.skipped:
             return False
         self.made.append(Decision(number, pattern, None if op is None else op.location))
-        record = _current().record
+        record = current_record()
         if record is not None:
             record.make(self.made[-1])
         return True
@@ -214,40 +214,18 @@ class Record:
         return [relation for relation, answer in self._asked.items() if answer is None]
 
 
-@dataclass(frozen=True)
-class _Mode:
-    strict: bool = False
-    record: Record | None = None
-
-
-_LENIENT = _Mode()
-_MODE: ContextVar[_Mode] = ContextVar("shlo_disc_decisions", default=_LENIENT)
-
-
-def _current() -> _Mode:
-    return _MODE.get()
-
-
-@contextmanager
-def deciding(*, strict: bool) -> Iterator[None]:
-    """Set how patterns of this thread behave inside: `strict` raises what a pattern raises."""
-    token = _MODE.set(replace(_current(), strict=strict))
-    try:
-        yield
-    finally:
-        _MODE.reset(token)
+def current_record() -> Record | None:
+    """The record that is made in this thread, inside of `recording`."""
+    found = current_listener()
+    return found if isinstance(found, Record) else None
 
 
 @contextmanager
 def recording() -> Iterator[Record]:
     """Inside, what patterns of this thread are taken and refused for is noted."""
     record = Record()
-    token = _MODE.set(replace(_current(), record=record))
-    try:
-        with listening(record.ask):
-            yield record
-    finally:
-        _MODE.reset(token)
+    with listening(record):
+        yield record
 
 
 def conditions_seen_one_way() -> Iterable[tuple[str, bool]]:

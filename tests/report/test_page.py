@@ -213,12 +213,12 @@ def test_decisions_have_places_and_proofs() -> None:
 
 def test_a_report_changes_no_later_compile() -> None:
     """Outcomes of patterns are recorded only for a report."""
-    from shlo_disc.transforms.decisions import _current
+    from shlo_disc.transforms.decisions import current_record
 
     before = sum(OUTCOMES.values())
     document("norms")
     compile_again = shlo_disc.compile(norms, args=PROGRAMS["norms"][0][1])
-    assert _current().record is None and sum(OUTCOMES.values()) > before
+    assert current_record() is None and sum(OUTCOMES.values()) > before
     assert compile_again.as_text("plan") == compiled("norms").as_text("plan")
 
 

@@ -75,7 +75,7 @@ def test_kernels_are_counted(monkeypatch: pytest.MonkeyPatch, terminal: Terminal
 
     def counted() -> None:
         advance()
-        line = progress._LINE.get()
+        line = progress._OBSERVERS.get().line
         assert line is not None and line.stage == "kernels"
         counts.append((line.done, line.total))
 

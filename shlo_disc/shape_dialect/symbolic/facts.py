@@ -11,10 +11,11 @@ answers a question about other sizes, for whose buffers it would come too late.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Protocol
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.symbolic import facts_congruence as congruence
@@ -29,11 +30,19 @@ from shlo_disc.shape_dialect.symbolic.facts_simplify import divide, simplify
 from shlo_disc.shape_dialect.symbolic.facts_store import Contradiction, Store
 from shlo_disc.shape_dialect.symbolic.facts_witness import value_at
 
-__all__ = ["Declaration", "Facts", "Relation", "listening"]
+__all__ = ["Declaration", "Facts", "Listener", "Relation", "current_listener", "listening"]
 
 _DEFAULT_ESTIMATE = 128
 
-_LISTENER: ContextVar[Callable[[Relation, bool | None], None] | None] = ContextVar("shlo_disc_asked", default=None)
+
+class Listener(Protocol):
+    """Hears what is asked to be proved, and the answers."""
+
+    def ask(self, relation: Relation, answer: bool | None) -> None:
+        """Hears one."""
+
+
+_LISTENER: ContextVar[Listener | None] = ContextVar("shlo_disc_listener", default=None)
 
 # A relation, or a declaration as (name, bounds, divisor, residue).
 Fact = Relation | tuple[str, Interval, int, int]
@@ -121,7 +130,7 @@ class Facts:
             self._proofs[key] = self._prove(operator, e)
         listener = _LISTENER.get()
         if listener is not None:
-            listener(relation, self._proofs[key])
+            listener.ask(relation, self._proofs[key])
         return self._proofs[key]
 
     def range(self, expr: ExprLike) -> Interval:
@@ -396,13 +405,18 @@ class Facts:
 
 
 @contextmanager
-def listening(listener: Callable[[Relation, bool | None], None]) -> Iterator[None]:
+def listening(listener: Listener) -> Iterator[None]:
     """Inside, `listener` hears what is asked to be proved in this thread, and the answers."""
     token = _LISTENER.set(listener)
     try:
         yield
     finally:
         _LISTENER.reset(token)
+
+
+def current_listener() -> Listener | None:
+    """The listener of this thread, inside of `listening`."""
+    return _LISTENER.get()
 
 
 def _symbols_of(fact: Fact) -> frozenset[str]:

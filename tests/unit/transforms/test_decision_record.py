@@ -71,7 +71,12 @@ def test_nothing_is_noted_outside(pattern: Pattern[str], facts: Facts) -> None:
 
 def test_listeners_hear_answers_that_are_remembered(facts: Facts) -> None:
     heard: list[tuple[str, bool | None]] = []
-    with listening(lambda asked, answer: heard.append((str(asked), answer))):
+
+    class Hearing:
+        def ask(self, relation: Relation, answer: bool | None) -> None:
+            heard.append((str(relation), answer))
+
+    with listening(Hearing()):
         for _ in range(2):
             facts.prove(relation("s <= 48"))
             facts.prove(relation("s >= 49"))

@@ -7,10 +7,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.fusion import Dot, fusion_of, is_fusion, set_fusion
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.transforms.decisions import OUTCOMES, Decisions, deciding
+from shlo_disc.shape_dialect.policy import compiling_for
+from shlo_disc.transforms.decisions import OUTCOMES, Decisions
 from shlo_disc.transforms.fusion.convolution_product import match_convolution
 from shlo_disc.transforms.fusion.matrix_product import match_product
 from shlo_disc.transforms.fusion.products import fuse_products
@@ -70,7 +72,7 @@ def test_the_sum_of_a_product_without_elements() -> None:
         return %2#0 : tensor<f32>
       }"""
     decisions, before = Decisions(), OUTCOMES["row-epilogue.rows-are-as-many", False]
-    with make_context(), ir.Location.unknown(), deciding(strict=True):
+    with make_context(), ir.Location.unknown(), compiling_for(CPU_POLICY, strict=True):
         fuse_products(with_products(text), decisions)
     assert OUTCOMES["row-epilogue.rows-are-as-many", False] == before + 1
     assert decisions.taken == 0
@@ -94,7 +96,7 @@ def test_a_row_kernel_without_columns() -> None:
         return %1 : tensor<4xf32>
       }"""
     decisions, before = Decisions(), OUTCOMES["row-epilogue.walks-rows", False]
-    with make_context(), ir.Location.unknown(), deciding(strict=True):
+    with make_context(), ir.Location.unknown(), compiling_for(CPU_POLICY, strict=True):
         fuse_products(with_products(text), decisions)
     assert OUTCOMES["row-epilogue.walks-rows", False] == before + 1
     assert decisions.taken == 0
@@ -123,7 +125,7 @@ def is_product(rank: int = 2, element: str = "f32", groups: int = 1, swapped: bo
         {follower and f"%1 = {follower} %0 : {y}"}
         return {"%1" if follower else "%0"} : {y}
       }}"""
-    with make_context(), ir.Location.unknown(), deciding(strict=True):
+    with make_context(), ir.Location.unknown(), compiling_for(CPU_POLICY, strict=True):
         module = ir.Module.parse(text)
         (fusion,) = (op for op in module.body.operations if isinstance(op, func.FuncOp))
         return match_convolution(fusion) is not None
