@@ -111,7 +111,7 @@ def advice_on_file(path: str) -> str:
         )
     if path.endswith(".onnx"):
         return "an ONNX file: compile the program of PyTorch or JAX that it was made from"
-    names = ()
+    names: tuple[str, ...] = ()
     with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
         names = tuple(archive.namelist())
     if any("/models/" in name or "serialized_" in name for name in names):
