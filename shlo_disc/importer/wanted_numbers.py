@@ -23,9 +23,9 @@ _FIXED = (
     "functions that need a number, too"
 )
 GENERAL = (
-    "in place of functions of NumPy and math, use those of jax.numpy, as in jax.numpy.sqrt(size), and in place of "
-    "jax.numpy.searchsorted and interp those of shlo_disc.numpy; make it an array by jax.numpy.asarray(size), loop by "
-    f"jax.lax.fori_loop(0, size, ...), or {_FIXED}"
+    "in place of len(x) write x.shape[0]; in place of functions of NumPy and math, use those of jax.numpy, as in "
+    "jax.numpy.sqrt(size), and in place of jax.numpy.searchsorted and interp those of shlo_disc.numpy; make it an "
+    f"array by jax.numpy.asarray(size), loop by jax.lax.fori_loop(0, size, ...), or {_FIXED}"
 )
 _BY_TEXT = {
     "_DimExpr.__format__": AS_TEXT,

@@ -229,3 +229,15 @@ def test_errors_of_sizes_come_before_those_of_static_arguments() -> None:
         with pytest.raises(ProgramError) as caught:
             shlo_disc.compile(function, args=(("n", "float32"), mode))
         assert caught.value.code == code
+
+
+def test_a_size_for_a_number_where_the_source_is_not_known() -> None:
+    """As of programs on standard input: the advice is general."""
+    names: dict[str, Any] = {}
+    exec("def f(x):\n    return x * len(x)", names)  # noqa: S102
+    with pytest.raises(ProgramError, match=r"^<string>:2: .* in place of len\(x\) write x\.shape\[0\]") as caught:
+        shlo_disc.compile(names["f"], args=(("n", "float32"),))
+    assert caught.value.code == "DISC-P111"
+    np.testing.assert_array_equal(
+        shlo_disc.compile(lambda x: x * x.shape[0], args=(("n", "float32"),))(THREE), 3 * THREE
+    )
