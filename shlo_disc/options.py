@@ -14,8 +14,7 @@ from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from shlo_disc.errors import DeviceError, OptionError
-from shlo_disc.files import check_folder, reading
+from shlo_disc.errors import DeviceError, OptionError, check_folder, reading
 
 MOST_THREADS = 4096
 """More threads than any machine has processors; a wrong number would take all that the system allows."""

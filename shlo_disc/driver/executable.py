@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shlo_disc.driver.stages import STAGES
-from shlo_disc.errors import OTHER_PROCESSOR, ArtifactError, OptionError
-from shlo_disc.files import check_folder
+from shlo_disc.errors import OTHER_PROCESSOR, ArtifactError, OptionError, check_folder
 from shlo_disc.options import CPU, Options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable
 from shlo_disc.runtime.clients import client, gpu_client

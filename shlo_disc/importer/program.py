@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shlo_disc.errors import OptionError, ProgramError
-from shlo_disc.files import similar_file
+from shlo_disc.errors import OptionError, ProgramError, similar_file
 from shlo_disc.importer.programs import JaxProgram, Program, TextProgram
 from shlo_disc.importer.reader import Limits, check_exported
 from shlo_disc.runtime.artifact import MAGIC

@@ -27,8 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from shlo_disc.errors import ArtifactError
-from shlo_disc.files import check_folder, reading
+from shlo_disc.errors import ArtifactError, check_folder, reading
 from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS
 
 from . import _native

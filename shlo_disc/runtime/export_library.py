@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shlo_disc.errors import OptionError
-from shlo_disc.files import check_folder
+from shlo_disc.errors import OptionError, check_folder
 from shlo_disc.options import CPU
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.c_api import get_archive, get_include

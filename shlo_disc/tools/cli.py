@@ -37,8 +37,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from shlo_disc.errors import DiscError, OptionError, ShapeError
-from shlo_disc.files import check_folder
+from shlo_disc.errors import DiscError, OptionError, ShapeError, check_folder
 from shlo_disc.runtime.installed import DEPENDENCIES
 from shlo_disc.tools.commands.bench import add_bench
 from shlo_disc.tools.commands.bisect import add_bisect

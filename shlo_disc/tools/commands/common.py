@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from shlo_disc.errors import ArtifactError, DiscError, OptionError, ProgramError
-from shlo_disc.files import reading
+from shlo_disc.errors import ArtifactError, DiscError, OptionError, ProgramError, reading
 from shlo_disc.lowering.progress import Watch, is_terminal
 from shlo_disc.options import CPU, CPUS, TARGETS, Options, Schedule, stated_cpu
 from shlo_disc.runtime import Artifact
