@@ -28,7 +28,7 @@ from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 from .requested_sizes import new_trace
 from .size_guards import SizeGuard
 from .trace_notes import written
-from .user_code import is_users as _is_users
+from .user_code import is_users
 
 _Equality = tuple[str, int, str, str]
 """A file, a line, and the sides of an equality that it asks."""
@@ -150,7 +150,7 @@ def _comparing(plain: Any, operator: str) -> Any:
 def _decide(one: Any, operator: str, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool | None:
     """The outcome of a comparison for the call that decides, which the program then requires; None without one."""
     call, (file, line) = _CALL.get(), (frame.f_code.co_filename, frame.f_lineno)
-    if call is None or call.stated is None or not _is_users(file):
+    if call is None or call.stated is None or not is_users(file):
         return None
     relation = Relation(operator, Expr.parse(str(one)), Expr.parse(str(other)))
     if not relation.symbols() <= call.values.keys():
@@ -177,7 +177,7 @@ def _answer(one: Any, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) 
     """The answer to an equality that JAX takes to be false."""
     while frame is not None and frame.f_code.co_name in ("__eq__", "__ne__"):
         frame = frame.f_back
-    if frame is None or not _is_users(frame.f_code.co_filename):
+    if frame is None or not is_users(frame.f_code.co_filename):
         return False
     place = frame.f_code.co_filename, frame.f_lineno
     equality = (*place, str(one), str(other))
@@ -221,7 +221,7 @@ def _truth(size: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool:
     if None not in decided:
         return False
     place = frame.f_code.co_filename, frame.f_lineno
-    if not _is_users(place[0]):
+    if not is_users(place[0]):
         return True
     if (is_zero := _decide(size, "==", 0, seen, frame)) is not None:
         return not is_zero
