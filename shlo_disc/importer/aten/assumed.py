@@ -11,7 +11,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from . import table
-from .sizes import size_of
+from .sizes import Sizes
 
 
 def asserted(node: Node) -> torch.SymBool | None:
@@ -22,7 +22,7 @@ def asserted(node: Node) -> torch.SymBool | None:
     return condition if isinstance(condition, torch.SymBool) else None
 
 
-def equations(module: GraphModule, stated: Set[str]) -> dict[Any, Any]:
+def equations(module: GraphModule, stated: Set[str], sizes: Sizes) -> dict[Any, Any]:
     """The symbols that a graph asserts to be equal to expressions over the symbols `stated`."""
     found: dict[Any, Any] = {}
     for node in module.graph.nodes:
@@ -31,13 +31,13 @@ def equations(module: GraphModule, stated: Set[str]) -> dict[Any, Any]:
             continue
         sides = condition.node.expr.args
         for symbol, other in (sides, sides[::-1]):
-            if symbol.is_Symbol and not other.has(symbol) and _is_of(other, stated):
+            if symbol.is_Symbol and not other.has(symbol) and _is_of(other, stated, sizes):
                 found[symbol] = other
     return found
 
 
-def _is_of(e: Any, symbols: Set[str]) -> bool:
-    return all(str(size_of(symbol)) in symbols for symbol in e.free_symbols)
+def _is_of(e: Any, symbols: Set[str], sizes: Sizes) -> bool:
+    return all(str(sizes.size_of(symbol)) in symbols for symbol in e.free_symbols)
 
 
 def is_assumed(condition: torch.SymBool, equal: dict[Any, Any]) -> bool:

@@ -18,7 +18,6 @@ from .index_ranges import check_equal
 from .reductions import summed
 from .relations import bind
 from .shapes import join, piece
-from .sizes import size_of
 from .table import translates
 
 _ONE = Expr.const(1)
@@ -128,7 +127,7 @@ def item(t: Graph, x: ir.Value) -> Expr:
     value: Any = t.node.meta["val"]
     if not isinstance(value, torch.SymInt):
         raise t.refuse("a number that is read out of a tensor has no translation", "keep it a tensor")
-    size = size_of(value)
+    size = t.sizes.size_of(value)
     low = value.node.shape_env.bound_sympy(value.node.expr).lower
     if not size.is_symbol:
         raise t.refuse(f"an integer that is read out of a tensor is known as {size}")

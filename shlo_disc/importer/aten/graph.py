@@ -16,7 +16,7 @@ from shlo_disc.shape_dialect.mlir import ir, load_chlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .reals import real
-from .sizes import NoSize, sizes_of
+from .sizes import NoSize, Sizes
 
 NAMES = {
     torch.bool: "i1", torch.uint8: "ui8", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64",
@@ -40,22 +40,24 @@ Number = bool | int | float | complex
 class Spec:
     """The dims and dtype of a tensor, from what PyTorch's tracing says of it."""
 
-    def __init__(self, value: torch.Tensor):
-        self.dims: Dims = sizes_of(value.shape)
+    def __init__(self, value: torch.Tensor, sizes: Sizes):
+        self.dims: Dims = sizes.sizes_of(value.shape)
         self.dtype: torch.dtype = value.dtype
 
 
 class Graph:
     """A translation under way. Ops are built at the insertion point, at the place of the op that is translated.
 
-    `outs` are the results of that op as PyTorch says they are. `stated` are the symbols that the program's arguments
-    determine, `bound` those that were read from data, and `reals` floats that the program is given (f64), by the
-    expressions of SymPy that they are. `sources` says of PyTorch's symbols that are data what they are, in messages.
-    `key` is what random numbers are drawn by, an argument of the program. `loops` says how many loops the op is in.
+    `sizes` reads the expressions of SymPy. `outs` are the results of that op as PyTorch says they are. `stated` are the
+    symbols that the program's arguments determine, `bound` those that were read from data, and `reals` floats that the
+    program is given (f64), by the expressions of SymPy that they are. `sources` says of PyTorch's symbols that are data
+    what they are, in messages. `key` is what random numbers are drawn by, an argument of the program. `loops` says how
+    many loops the op is in.
     """
 
-    def __init__(self, context: ir.Context):
+    def __init__(self, context: ir.Context, sizes: Sizes):
         self.context = context
+        self.sizes = sizes
         self.node: Any = None
         self.line = ""
         self.outs: list[Spec] = []

@@ -35,7 +35,7 @@ from .lines import line_of, location
 from .random_numbers import DRAWING
 from .relations import assert_holds, bind
 from .rounded import bind_rounded
-from .sizes import NoSize, named, shown, size_of, sizes_of
+from .sizes import NoSize, Sizes
 from .stored import stored_order
 
 
@@ -90,8 +90,8 @@ def translate(
     """
     _check_supported(module)
     symbols = {symbol: Expr.symbol(own) for symbol, own in names.items()}
-    with make_context() as context, ir.Location.unknown(), named(symbols):
-        return _Walk(module, context, name, first, has_strides).run(ranges, relations, bound)
+    with make_context() as context, ir.Location.unknown():
+        return _Walk(module, Graph(context, Sizes(symbols)), name, first, has_strides).run(ranges, relations, bound)
 
 
 def _check_supported(module: torch.fx.GraphModule) -> None:
@@ -158,14 +158,12 @@ def _attribute(module: torch.fx.GraphModule, node: Node) -> Any:
 class _Walk:
     """The translation of one module."""
 
-    def __init__(
-        self, module: torch.fx.GraphModule, context: ir.Context, name: str, first: Sequence[str], has_strides: bool
-    ):
+    def __init__(self, module: torch.fx.GraphModule, graph: Graph, name: str, first: Sequence[str], has_strides: bool):
         self.module = module
         self.name = name
         self.has_strides = has_strides
         self.first = {name: position for position, name in enumerate(first)}
-        self.graph = Graph(context)
+        self.graph, self.sizes = graph, graph.sizes
         self.values: dict[Node, Any] = {}
         self.captured: dict[Node, torch.Tensor] = {}
         self.graphs: dict[Node, torch.fx.GraphModule] = {}
@@ -196,14 +194,15 @@ class _Walk:
             self.graph.key = arguments.pop() if draws else None
             self._take_arguments(placeholders, arguments)
             relations = list(relations)
-            with named(bind_rounded(self.graph, self._expressions(parts, relations), self.graph.stated)):
-                known = self.graph.stated | self.graph.bound
-                self._check_ranges(ranges, known)
-                for relation in relations:
-                    assert_holds(self.graph, relation, f"the program was exported for sizes with {shown(relation)}")
-                self._walk(self.module)
-                self._check_ranges(ranges, self.graph.bound - known)
-                results, outputs = self._outputs(next(n for n in nodes if n.op == "output"))
+            self.sizes.named |= bind_rounded(self.graph, self._expressions(parts, relations), self.graph.stated)
+            known = self.graph.stated | self.graph.bound
+            self._check_ranges(ranges, known)
+            for relation in relations:
+                text = f"the program was exported for sizes with {self.sizes.shown(relation)}"
+                assert_holds(self.graph, relation, text)
+            self._walk(self.module)
+            self._check_ranges(ranges, self.graph.bound - known)
+            results, outputs = self._outputs(next(n for n in nodes if n.op == "output"))
             func.ReturnOp(results)
         type_ = ir.FunctionType.get(types, [v.type for v in results])
         function.attributes["function_type"] = ir.TypeAttr.get(type_)
@@ -223,7 +222,7 @@ class _Walk:
     def _check_ranges(self, ranges: Iterable[Any], names: Set[str]) -> None:
         """Emit the checks of the ranges of these symbols that each call makes."""
         for symbol, limits in ranges:
-            if isinstance(symbol, sympy.Symbol) and str(size_of(symbol)) in names:
+            if isinstance(symbol, sympy.Symbol) and str(self.sizes.size_of(symbol)) in names:
                 self._check_range(symbol, limits)
 
     # ---- arguments --------------------------------------------------------------------------------------------------
@@ -248,7 +247,7 @@ class _Walk:
         for node in nodes:
             self._enter(node)
             value = self._example(node)
-            dims = Spec(value).dims if isinstance(value, torch.Tensor) else ()
+            dims = Spec(value, self.sizes).dims if isinstance(value, torch.Tensor) else ()
             shapes.append(tuple(d for d in dims if signed.isdisjoint(d.symbols())))
         return {source.name for source in symbol_sources(shapes)}
 
@@ -256,20 +255,20 @@ class _Walk:
         """The symbols of arguments that are integers and may be negative."""
         values = [self._example(node) for node in nodes]
         symbols = [v.node.expr for v in values if isinstance(v, torch.SymInt) and not _limits(v).lower >= 0]
-        return {str(size_of(symbol)) for symbol in symbols if isinstance(symbol, sympy.Symbol)}
+        return {str(self.sizes.size_of(symbol)) for symbol in symbols if isinstance(symbol, sympy.Symbol)}
 
     def _order_of(self, node: Node, is_bound: bool) -> tuple[int, ...] | None:
         """The order of axes that an argument is taken in; None for its own."""
         order, value = stored_order(node) if is_bound else None, self._example(node)
         if order is None and self.has_strides and isinstance(value, torch.Tensor):
-            return memory_order(value)
+            return memory_order(value, self.sizes)
         return order
 
     def _argument_type(self, node: Node) -> ir.Type:
         self._enter(node)
         value = self._example(node)
         if isinstance(value, torch.Tensor):
-            spec = Spec(value)
+            spec = Spec(value, self.sizes)
             dims = [
                 d if d.symbols() <= self.graph.stated else _unsolved(node, axis) for axis, d in enumerate(spec.dims)
             ]
@@ -302,7 +301,7 @@ class _Walk:
             if isinstance(value, torch.Tensor):
                 order = self.orders.get(node) or range(value.dim())
                 own = self.graph.transpose(argument, [list(order).index(axis) for axis in range(value.dim())])
-                self.values[node] = _of_sizes(self.graph, own, Spec(value).dims)
+                self.values[node] = _of_sizes(self.graph, own, Spec(value, self.sizes).dims)
 
     def _bind(self, argument: ir.Value, value: Any, size: Expr) -> None:
         """Read the symbol of an argument that is an integer. What PyTorch assumed of its sign, each call checks."""
@@ -315,11 +314,11 @@ class _Walk:
 
     def _check_range(self, symbol: Any, limits: Any) -> None:
         """Each call checks a range that the user gave. PyTorch's own smallest size of 2 is no such range."""
-        self._check_ends(symbol, limits, least=2 if str(size_of(symbol)) in self.graph.stated else 0)
+        self._check_ends(symbol, limits, least=2 if str(self.sizes.size_of(symbol)) in self.graph.stated else 0)
 
     def _check_ends(self, symbol: Any, limits: Any, least: int) -> None:
         """Each call checks the ends of a range; a start of `least` or below it is none."""
-        low, high, name = limits.lower, limits.upper, shown(symbol)
+        low, high, name = limits.lower, limits.upper, self.sizes.shown(symbol)
         if isinstance(low, sympy.Integer) and int(low) > least:
             assert_holds(self.graph, sympy.Ge(symbol, low), f"{name} is below its range, which starts at {low}")
         if isinstance(high, sympy.Integer) and int(high) < _LARGEST:
@@ -352,7 +351,7 @@ class _Walk:
         parts = value if isinstance(value, tuple | list) else [value]
         self.graph.node, self.graph.line = node, line_of(node)
         try:
-            self.graph.outs = [Spec(v) for v in parts if isinstance(v, torch.Tensor)]
+            self.graph.outs = [Spec(v, self.sizes) for v in parts if isinstance(v, torch.Tensor)]
         except NoSize as error:
             raise self.graph.refuse(str(error)) from None
 
@@ -385,12 +384,12 @@ class _Walk:
 
     @functools.cached_property
     def _equations(self) -> dict[Any, Any]:
-        return equations(self.module, self.graph.stated)
+        return equations(self.module, self.graph.stated, self.sizes)
 
     def _is_of_values(self, relation: Any) -> bool:
         """Tells whether a relation is one of values: that of where a tensor starts in memory is not."""
         symbols = (symbol for symbol in relation.free_symbols if symbol.is_integer)
-        return all(self.graph.knows(size_of(symbol)) for symbol in symbols)
+        return all(self.graph.knows(self.sizes.size_of(symbol)) for symbol in symbols)
 
     def _arguments(self, node: Node) -> list[Any]:
         """The op's arguments in the order of its schema."""
@@ -414,7 +413,7 @@ class _Walk:
 
     def _size(self, value: Any) -> Expr:
         try:
-            return size_of(value)
+            return self.sizes.size_of(value)
         except NoSize as error:
             raise self.graph.refuse(str(error)) from None
 
@@ -430,7 +429,7 @@ class _Walk:
                 outputs.append(Output(len(results), is_size=True))
                 results.append(self.graph.size(value))
             elif isinstance(value, ir.Value):
-                order = memory_order(argument.meta["val"]) if self.has_strides else None
+                order = memory_order(argument.meta["val"], self.sizes) if self.has_strides else None
                 inverse = None if order is None else tuple(order.index(axis) for axis in range(len(order)))
                 outputs.append(Output(len(results), permutation=inverse))
                 results.append(value if order is None else self.graph.transpose(value, order))
@@ -457,10 +456,10 @@ def _limits(value: Any) -> Any:
     return value.node.shape_env.bound_sympy(value.node.expr)
 
 
-def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
+def memory_order(value: torch.Tensor, sizes: Sizes) -> tuple[int, ...] | None:
     """The axes of a dense tensor from the slowest to the fastest in memory; None for the order they have."""
     try:
-        strides, dims = sizes_of(value.stride()), sizes_of(value.shape)
+        strides, dims = sizes.sizes_of(value.stride()), sizes.sizes_of(value.shape)
     except NoSize:
         return None
     rank = len(dims)

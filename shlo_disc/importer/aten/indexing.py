@@ -20,7 +20,6 @@ from .index_ranges import check_equal, check_in_range
 from .ordering import running
 from .reductions import highest, lowest
 from .shapes import corner, count_of, join, piece, start_of, step_of
-from .sizes import size_of
 from .table import translates
 
 _ONE = Expr.const(1)
@@ -429,7 +428,8 @@ def _memory(t: Graph, x: ir.Value) -> ir.Value:
     """The memory of the op's first operand, as a vector."""
     value: Any = t.node.args[0].meta["val"]
     count = product(dims_of(x))
-    if not value.is_contiguous() or size_of(value.untyped_storage().nbytes()) != count * value.dtype.itemsize:
+    size = t.sizes.size_of(value.untyped_storage().nbytes())
+    if not value.is_contiguous() or size != count * value.dtype.itemsize:
         raise t.refuse("strides of a tensor that is not all of its memory have no translation", "clone it first")
     return t.reshape(x, (count,))
 

@@ -13,7 +13,7 @@ from torch.utils._sympy import functions
 from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.mlir import ir
 
-from .sizes import NoSize, size_of
+from .sizes import NoSize
 
 _UNARY = {"OpaqueUnaryFn_sqrt": "sqrt", "OpaqueUnaryFn_exp": "exponential", "OpaqueUnaryFn_log": "log",
           "OpaqueUnaryFn_sin": "sine", "OpaqueUnaryFn_cos": "cosine", "OpaqueUnaryFn_tanh": "tanh"}  # fmt: skip
@@ -29,7 +29,7 @@ def real(t: Any, e: Any) -> ir.Value:
     if isinstance(e, sympy.Float | sympy.Rational | sympy.NumberSymbol):
         return t.constant(float(e), torch.float64)
     if isinstance(e, sympy.Symbol) or e.is_integer:
-        return t.size(size_of(e), torch.float64)
+        return t.size(t.sizes.size_of(e), torch.float64)
     if isinstance(e, functions.FloatTrueDiv | functions.IntTrueDiv):
         return build.divide(*(real(t, part) for part in e.args))
     if isinstance(e, functions.ToFloat):

@@ -17,7 +17,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph
-from .sizes import NoSize, said, shown, size_of
+from .sizes import NoSize
 
 _DIRECTIONS = {sympy.Ge: "GE", sympy.Gt: "GT", sympy.Le: "LE", sympy.Lt: "LT", sympy.Eq: "EQ", sympy.Ne: "NE"}
 
@@ -40,13 +40,15 @@ def assert_holds(t: Graph, relation: Any, message: str | None = None) -> None:
 
 def _requirement(t: Graph, relation: Any) -> tuple[str, list[ir.Value]]:
     """A message about a relation of PyTorch's and the values in it: of sizes, if some of them are read from data."""
-    text = f"Expected {said(relation)}, which {t.line} requires."
+    text = f"Expected {t.sizes.said(relation)}, which {t.line} requires."
     symbols = sorted(relation.free_symbols, key=str)
     sources = [f"{symbol} is {t.sources[str(symbol)]}" for symbol in symbols if str(symbol) in t.sources]
     if not sources:
         return text, []
-    values = ", ".join(f"{shown(symbol)} = {{{place}}}" for place, symbol in enumerate(symbols))
-    return f"{text} Here {values}; {', and '.join(sources)}.", [t.size(size_of(s), torch.int64) for s in symbols]
+    values = ", ".join(f"{t.sizes.shown(symbol)} = {{{place}}}" for place, symbol in enumerate(symbols))
+    return f"{text} Here {values}; {', and '.join(sources)}.", [
+        t.size(t.sizes.size_of(s), torch.int64) for s in symbols
+    ]
 
 
 def state(t: Graph, condition: ir.Value, message: str, values: Sequence[ir.Value] = ()) -> None:
@@ -86,7 +88,7 @@ def truth(t: Graph, relation: Any) -> ir.Value:
     for kind, direction in _DIRECTIONS.items():
         if isinstance(relation, kind):
             try:
-                return t.compare(direction, *(t.size(size_of(e), torch.int64) for e in relation.args))
+                return t.compare(direction, *(t.size(t.sizes.size_of(e), torch.int64) for e in relation.args))
             except NoSize as error:
                 raise t.refuse(str(error)) from None
     raise t.refuse(f"the relation {relation} has no lowering")

@@ -20,7 +20,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from .graph import Graph
 from .reals import real
 from .relations import bind
-from .sizes import ROUNDED, NoSize, size_of
+from .sizes import ROUNDED, NoSize
 
 
 def bind_rounded(t: Graph, expressions: Iterable[Any], stated: Set[str]) -> dict[Any, Expr]:
@@ -31,7 +31,7 @@ def bind_rounded(t: Graph, expressions: Iterable[Any], stated: Set[str]) -> dict
             atoms.update(dict.fromkeys(sorted(e.atoms(*ROUNDED), key=sympy.default_sort_key)))
     found: dict[Any, Expr] = {}
     for atom in atoms:
-        if _is_expression(atom) or any(str(size_of(s)) not in stated for s in atom.free_symbols):
+        if _is_expression(t, atom) or any(str(t.sizes.size_of(s)) not in stated for s in atom.free_symbols):
             continue
         symbol = Expr.symbol(f"rounded{len(found)}")
         found[atom] = symbol
@@ -39,9 +39,9 @@ def bind_rounded(t: Graph, expressions: Iterable[Any], stated: Set[str]) -> dict
     return found
 
 
-def _is_expression(e: Any) -> bool:
+def _is_expression(t: Graph, e: Any) -> bool:
     try:
-        size_of(e)
+        t.sizes.size_of(e)
     except NoSize:
         return False
     return True

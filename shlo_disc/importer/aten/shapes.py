@@ -15,7 +15,6 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr, ceildiv
 
 from .graph import Graph, axis_of, numbers_of
 from .index_ranges import check_equal, check_in_range
-from .sizes import define
 from .table import translates
 
 _ZERO, _ONE = Expr.const(0), Expr.const(1)
@@ -127,7 +126,7 @@ def sliced(t: Graph, x: ir.Value, axis: int = 0, start: Any = None, end: Any = N
     if not t.knows(count):
         count = own
         symbol = t.node.meta["val"].shape[axis].node.expr
-        define({symbol: count})
+        t.sizes.named[symbol] = count
         t.sources[str(symbol)] = f"the size of axis {axis} of the piece that is taken at {t.line}"
     elif not t.bound.isdisjoint(own.symbols()):
         check_equal(t, own, count, "the number of elements of a slice")

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from types import MappingProxyType
@@ -18,103 +16,149 @@ from torch.utils._sympy import functions
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
+ROUNDED = (functions.TruncToInt, functions.FloorToInt, functions.CeilToInt)
+"""Functions that convert floats to integers."""
+
 
 class NoSize(ValueError):
     """An expression of PyTorch's that is no expression over sizes."""
 
 
-def size_of(value: Any) -> Expr:
-    """The expression of an int, a SymInt or an integer expression of SymPy. Raises NoSize."""
-    if isinstance(value, Expr):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Expr.const(value)
-    if isinstance(value, torch.SymInt):
-        return _read(value.node.expr)
-    if isinstance(value, sympy.Expr):
-        return _read(value)
-    raise NoSize(f"{value} is no size")
+class Sizes:
+    """The expressions that those of SymPy are: `named` has symbols and rounded floats that are read as others of ours.
 
+    These are PyTorch's symbols by the user's names, and what the program computes.
+    """
 
-def sizes_of(values: Iterable[Any]) -> Dims:
-    """The expressions of several sizes, as of a shape."""
-    return tuple(map(size_of, values))
+    def __init__(self, named: Mapping[Any, Expr] = MappingProxyType({})):
+        self.named: dict[Any, Expr] = dict(named)
 
+    def size_of(self, value: Any) -> Expr:
+        """The expression of an int, a SymInt or an integer expression of SymPy. Raises NoSize."""
+        if isinstance(value, Expr):
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return Expr.const(value)
+        if isinstance(value, torch.SymInt):
+            return self._read(value.node.expr)
+        if isinstance(value, sympy.Expr):
+            return self._read(value)
+        raise NoSize(f"{value} is no size")
 
-def _read(e: Any) -> Expr:
-    if isinstance(e, sympy.Integer):
-        return Expr.const(int(e))
-    if isinstance(e, sympy.Symbol):
-        found = _named.get().get(e)
-        return Expr.symbol(e.name) if found is None else found
-    if isinstance(e, sympy.Pow) and isinstance(e.args[1], sympy.Integer) and int(e.args[1]) >= 0:
-        return _read(e.args[0]) ** int(e.args[1]) if int(e.args[1]) else Expr.const(1)
-    if isinstance(e, ROUNDED):
-        return _rounded(e)
-    if isinstance(e, sympy.Piecewise):
-        return _piecewise(*((pair.expr, pair.cond) for pair in e.args))
-    for kind, build in _KINDS:
-        if isinstance(e, kind):
-            return build(*map(_read, e.args))
-    raise NoSize(f"{e} is no expression over sizes")
+    def sizes_of(self, values: Iterable[Any]) -> Dims:
+        """The expressions of several sizes, as of a shape."""
+        return tuple(map(self.size_of, values))
 
+    def shown(self, e: Any) -> str:
+        """An expression or relation of SymPy in the user's symbols."""
+        names = {symbol: sympy.Symbol(name.is_symbol) for symbol, name in self.named.items() if name.is_symbol}
+        own = e.xreplace(names) if isinstance(e, sympy.Basic) else e
+        return f"{own.lhs} {own.rel_op} {own.rhs}" if isinstance(own, sympy.core.relational.Relational) else str(own)
 
-ROUNDED = (functions.TruncToInt, functions.FloorToInt, functions.CeilToInt)
-"""Functions that convert floats to integers."""
+    def said(self, e: Any) -> str:
+        """A condition of SymPy in the user's symbols and in Python's words."""
+        if isinstance(e, sympy.Not):
+            return f"not ({self.said(e.args[0])})"
+        if isinstance(e, sympy.And | sympy.Or):
+            return (" and " if isinstance(e, sympy.And) else " or ").join(
+                f"({self.said(part)})" if isinstance(part, sympy.And | sympy.Or) else self.said(part) for part in e.args
+            )
+        if isinstance(e, sympy.core.relational.Relational):
+            return f"{self.shown(e.lhs)} {e.rel_op} {self.shown(e.rhs)}"
+        return self.shown(e)
 
-_named: contextvars.ContextVar[Mapping[Any, Expr]] = contextvars.ContextVar("named", default=MappingProxyType({}))
-
-
-@contextlib.contextmanager
-def named(symbols: Mapping[Any, Expr]) -> Iterator[None]:
-    """Read some expressions of SymPy as symbols: PyTorch's as the user's, or what the program computes."""
-    token = _named.set({**_named.get(), **symbols})
-    try:
-        yield
-    finally:
-        _named.reset(token)
-
-
-def define(symbols: Mapping[Any, Expr]) -> None:
-    """Read symbols of SymPy as expressions, up to the end of the innermost `named`."""
-    _named.set({**_named.get(), **symbols})
-
-
-def shown(e: Any) -> str:
-    """An expression or relation of SymPy in the user's symbols."""
-    names = {symbol: sympy.Symbol(name.is_symbol) for symbol, name in _named.get().items() if name.is_symbol}
-    own = e.xreplace(names) if isinstance(e, sympy.Basic) else e
-    return f"{own.lhs} {own.rel_op} {own.rhs}" if isinstance(own, sympy.core.relational.Relational) else str(own)
-
-
-def said(e: Any) -> str:
-    """A condition of SymPy in the user's symbols and in Python's words."""
-    if isinstance(e, sympy.Not):
-        return f"not ({said(e.args[0])})"
-    if isinstance(e, sympy.And | sympy.Or):
-        return (" and " if isinstance(e, sympy.And) else " or ").join(
-            f"({said(part)})" if isinstance(part, sympy.And | sympy.Or) else said(part) for part in e.args
-        )
-    if isinstance(e, sympy.core.relational.Relational):
-        return f"{shown(e.lhs)} {e.rel_op} {shown(e.rhs)}"
-    return shown(e)
-
-
-def _rounded(e: Any) -> Expr:
-    """A float that becomes an integer, as an expression where that is what the float's rounding gives at all sizes."""
-    if e in _named.get():
-        return _named.get()[e]
-    up = isinstance(e, functions.CeilToInt)
-    found = _fraction(e.args[0])
-    if found is None or found.error not in (0, -1 if up else 1):
+    def _read(self, e: Any) -> Expr:
+        if isinstance(e, sympy.Integer):
+            return Expr.const(int(e))
+        if isinstance(e, sympy.Symbol):
+            found = self.named.get(e)
+            return Expr.symbol(e.name) if found is None else found
+        if isinstance(e, sympy.Pow) and isinstance(e.args[1], sympy.Integer) and int(e.args[1]) >= 0:
+            return self._read(e.args[0]) ** int(e.args[1]) if int(e.args[1]) else Expr.const(1)
+        if isinstance(e, ROUNDED):
+            return self._rounded(e)
+        if isinstance(e, sympy.Piecewise):
+            return self._piecewise(*((pair.expr, pair.cond) for pair in e.args))
+        for kind, build in _KINDS:
+            if isinstance(e, kind):
+                return build(*map(self._read, e.args))
         raise NoSize(f"{e} is no expression over sizes")
-    above, below = found.above, found.below
-    if up:
-        return ceildiv(above, Expr.const(below)) if below > 1 else above
-    if isinstance(e, functions.TruncToInt) and not _is_natural(e.args[0]):
-        negative = Expr.maximum(-above, 0)
-        return Expr.maximum(above, 0) // below - negative // below
-    return above // below
+
+    def _rounded(self, e: Any) -> Expr:
+        """A float that becomes an integer, as the expression that its rounding gives at all sizes, if there is one."""
+        if e in self.named:
+            return self.named[e]
+        up = isinstance(e, functions.CeilToInt)
+        found = self._fraction(e.args[0])
+        if found is None or found.error not in (0, -1 if up else 1):
+            raise NoSize(f"{e} is no expression over sizes")
+        above, below = found.above, found.below
+        if up:
+            return ceildiv(above, Expr.const(below)) if below > 1 else above
+        if isinstance(e, functions.TruncToInt) and not _is_natural(e.args[0]):
+            negative = Expr.maximum(-above, 0)
+            return Expr.maximum(above, 0) // below - negative // below
+        return above // below
+
+    def _fraction(self, e: Any) -> _Fraction | None:
+        """A float over sizes as a fraction; None for one that is none, or of too large numbers."""
+        if isinstance(e, sympy.Float | sympy.Rational):
+            found = _constant(e)
+            return None if found is None else _Fraction(Expr.const(found[0].numerator), found[0].denominator, found[1])
+        if isinstance(e, functions.ToFloat):
+            return _Fraction(self._read(e.args[0]), 1)
+        if isinstance(e, functions.FloatTrueDiv | functions.IntTrueDiv):
+            return self._quotient(*e.args)
+        if isinstance(e, sympy.Add):
+            return _sum([self._fraction(part) for part in e.args])
+        factor, rest = e.as_coeff_Mul()
+        return self._scaled(factor, rest) if factor != 1 else None
+
+    def _scaled(self, factor: Any, rest: Any) -> _Fraction | None:
+        """A constant times an expression. Of a factor that is rounded the other one has to be a natural number."""
+        own, other = _constant(factor), self._fraction(rest)
+        if own is None or other is None:
+            return None
+        if own[1] and not (isinstance(rest, functions.ToFloat) and _is_natural(rest)):
+            return None
+        is_shift = _is_power(abs(own[0].numerator)) and _is_power(own[0].denominator)
+        if not is_shift and (other.error or not _is_power(other.below)):
+            return None
+        sign = 1 if own[0] >= 0 else -1
+        return _Fraction(other.above * own[0].numerator, other.below * own[0].denominator, own[1] or other.error * sign)
+
+    def _quotient(self, over: Any, under: Any) -> _Fraction | None:
+        """An expression over a constant. Over one that is rounded it has to be a natural number."""
+        own, other = (_constant(under) if under.is_number else None), self._fraction(_as_float(over))
+        if own is None or other is None or own[0] == 0 or other.error or not _is_power(other.below):
+            return None
+        if own[1] and (own[0] < 0 or not _is_natural(over)):
+            return None
+        sign = 1 if own[0] > 0 else -1
+        return _Fraction(other.above * own[0].denominator * sign, other.below * abs(own[0].numerator), -own[1])
+
+    def _piecewise(self, *pairs: Any) -> Expr:
+        """The value of the first of several conditions that holds; conditions are numbers here, 1 or 0."""
+        found = Expr.const(0)
+        for value, condition in reversed(pairs):
+            holds = self._truth(condition)
+            found = self._read(value) * holds + found * (1 - holds)
+        return found
+
+    def _truth(self, condition: Any) -> Expr:
+        """A relation of integers as 1 where it holds, and as 0 elsewhere."""
+        if condition in (sympy.true, sympy.false):
+            return Expr.const(int(bool(condition)))
+        if isinstance(condition, sympy.Not):
+            return 1 - self._truth(condition.args[0])
+        if isinstance(condition, sympy.And):
+            return reduce(lambda a, b: a * b, map(self._truth, condition.args))
+        if isinstance(condition, sympy.Or):
+            return 1 - reduce(lambda a, b: a * b, (1 - self._truth(part) for part in condition.args))
+        for kind, build in _RELATIONS:
+            if isinstance(condition, kind):
+                return build(*map(self._read, condition.args))
+        raise NoSize(f"{condition} is no relation of sizes")
 
 
 class _Fraction(NamedTuple):
@@ -128,21 +172,6 @@ class _Fraction(NamedTuple):
     error: int = 0
 
 
-def _fraction(e: Any) -> _Fraction | None:
-    """A float over sizes as a fraction; None for one that is none, or of too large numbers."""
-    if isinstance(e, sympy.Float | sympy.Rational):
-        found = _constant(e)
-        return None if found is None else _Fraction(Expr.const(found[0].numerator), found[0].denominator, found[1])
-    if isinstance(e, functions.ToFloat):
-        return _Fraction(_read(e.args[0]), 1)
-    if isinstance(e, functions.FloatTrueDiv | functions.IntTrueDiv):
-        return _quotient(*e.args)
-    if isinstance(e, sympy.Add):
-        return _sum([_fraction(part) for part in e.args])
-    factor, rest = e.as_coeff_Mul()
-    return _scaled(factor, rest) if factor != 1 else None
-
-
 _SMALL = 1 << 12
 """Numerators and denominators of constants are below it."""
 
@@ -154,31 +183,6 @@ def _constant(e: Any) -> tuple[Fraction, int] | None:
     if float(near) != float(e) or max(abs(near.numerator), near.denominator) > _SMALL:
         return None
     return near, (exact > near) - (exact < near)
-
-
-def _scaled(factor: Any, rest: Any) -> _Fraction | None:
-    """A constant times an expression. Of a factor that is rounded the other one has to be a natural number."""
-    own, other = _constant(factor), _fraction(rest)
-    if own is None or other is None:
-        return None
-    if own[1] and not (isinstance(rest, functions.ToFloat) and _is_natural(rest)):
-        return None
-    is_shift = _is_power(abs(own[0].numerator)) and _is_power(own[0].denominator)
-    if not is_shift and (other.error or not _is_power(other.below)):
-        return None
-    sign = 1 if own[0] >= 0 else -1
-    return _Fraction(other.above * own[0].numerator, other.below * own[0].denominator, own[1] or other.error * sign)
-
-
-def _quotient(over: Any, under: Any) -> _Fraction | None:
-    """An expression over a constant. Over one that is rounded it has to be a natural number."""
-    own, other = (_constant(under) if under.is_number else None), _fraction(_as_float(over))
-    if own is None or other is None or own[0] == 0 or other.error or not _is_power(other.below):
-        return None
-    if own[1] and (own[0] < 0 or not _is_natural(over)):
-        return None
-    sign = 1 if own[0] > 0 else -1
-    return _Fraction(other.above * own[0].denominator * sign, other.below * abs(own[0].numerator), -own[1])
 
 
 def _as_float(e: Any) -> Any:
@@ -206,31 +210,6 @@ def _is_natural(e: Any) -> bool:
 
 def _modular_indexing(base: Expr, divisor: Expr, modulus: Expr) -> Expr:
     return base // divisor % modulus
-
-
-def _piecewise(*pairs: Any) -> Expr:
-    """The value of the first of several conditions that holds; conditions are numbers here, 1 or 0."""
-    found = Expr.const(0)
-    for value, condition in reversed(pairs):
-        holds = _truth(condition)
-        found = _read(value) * holds + found * (1 - holds)
-    return found
-
-
-def _truth(condition: Any) -> Expr:
-    """A relation of integers as 1 where it holds, and as 0 elsewhere."""
-    if condition in (sympy.true, sympy.false):
-        return Expr.const(int(bool(condition)))
-    if isinstance(condition, sympy.Not):
-        return 1 - _truth(condition.args[0])
-    if isinstance(condition, sympy.And):
-        return reduce(lambda a, b: a * b, map(_truth, condition.args))
-    if isinstance(condition, sympy.Or):
-        return 1 - reduce(lambda a, b: a * b, (1 - _truth(part) for part in condition.args))
-    for kind, build in _RELATIONS:
-        if isinstance(condition, kind):
-            return build(*map(_read, condition.args))
-    raise NoSize(f"{condition} is no relation of sizes")
 
 
 def _is_positive(e: Expr) -> Expr:
