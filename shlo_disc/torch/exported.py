@@ -17,6 +17,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils._sympy.value_ranges import ValueRanges
 
 from shlo_disc.driver.compiling import compile_read
 from shlo_disc.driver.recording import record_read
@@ -54,7 +55,7 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     check_circular_paddings(program.graph_module)
     start = time.perf_counter()
     plain = _taken_apart(program)
-    ranges = list(plain.range_constraints.items())
+    ranges = _ranges_of(program, plain)
     fixed, changed = _state(plain)
     state = [spec.arg.name for spec in (*fixed, *changed)]
     relations = _relations_of(program)
@@ -90,12 +91,29 @@ def _taken_apart(program: ExportedProgram) -> ExportedProgram:
     """The program in ops that have a translation."""
     from shlo_disc.importer.aten.decompositions import for_exporting
 
+    _assume_as_traced(program)
     try:
         with _without_examples(program), warnings.catch_warnings():
             warnings.filterwarnings("ignore", _OF_COPIES, FutureWarning)
             return program.run_decompositions(for_exporting())
     except Exception as error:
         raise ProgramError(f"PyTorch cannot take the exported program apart: {error}") from error
+
+
+def _assume_as_traced(program: ExportedProgram) -> None:
+    """Have PyTorch take the sizes of arguments to be 2 or more, as it does while it traces.
+
+    A program that it has read from a file has sizes of 0 and 1 in its ranges, and taking it apart would add guards
+    such as `s != 1` for ops that are right there.
+    """
+    environment = _environment_of(program)
+    if environment is None:
+        return
+    for symbol in _symbols_of_sizes(program):
+        known = environment.var_to_range.get(symbol)
+        if known is not None and known.lower < 2 < known.upper:
+            environment.var_to_range[symbol] = ValueRanges(2, known.upper)
+            environment._update_version_counter()
 
 
 _OF_COPIES = re.escape("`isinstance(treespec, LeafSpec)` is deprecated")
@@ -131,6 +149,13 @@ def _relations_of(program: ExportedProgram) -> list[Any]:
         )
     memory = set() if environment is None else set(environment.var_to_sources) - _symbols_of_arguments(program)
     return [relation for relation in found if memory.isdisjoint(getattr(relation, "free_symbols", ()))]
+
+
+def _symbols_of_sizes(program: ExportedProgram) -> set[Any]:
+    """The symbols in sizes of arguments."""
+    values = [node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"]
+    sizes = [size for value in values if isinstance(value, torch.Tensor) for size in value.shape]
+    return {s for size in sizes if isinstance(size, torch.SymInt) for s in size.node.expr.free_symbols}
 
 
 def _symbols_of_arguments(program: ExportedProgram) -> set[Any]:
@@ -171,6 +196,25 @@ _RESERVED = ("floordiv", "mod", "max", "min")
 
 def _source_name(source: Any) -> str:
     return source.name() if callable(source.name) else source.name
+
+
+def _ranges_of(program: ExportedProgram, plain: ExportedProgram) -> list[tuple[Any, Any]]:
+    """The ranges of symbols, without PyTorch's own smallest size of 2, which it states of sizes that have no `Dim`.
+
+    The range of a `Dim` begins at its `min`, or at 0. plain: the program that has been taken apart.
+    """
+    environment = _environment_of(program)
+    given = {} if environment is None else environment.source_name_to_debug_name
+    named = {
+        environment.replace(symbol)
+        for symbol, sources in (environment.var_to_sources.items() if given else ())
+        if any(_source_name(source) in given for source in sources)
+    }
+    own = _symbols_of_sizes(plain) - named
+    return [
+        (symbol, ValueRanges(0, limits.upper) if symbol in own and limits.lower == 2 else limits)
+        for symbol, limits in plain.range_constraints.items()
+    ]
 
 
 def _name_of(program: ExportedProgram) -> str:

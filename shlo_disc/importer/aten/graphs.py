@@ -221,9 +221,9 @@ class _Walk:
 
     def _check_ranges(self, ranges: Iterable[Any], names: Set[str]) -> None:
         """Emit the checks of the ranges of these symbols that each call makes."""
-        for symbol, limits in ranges:
-            if isinstance(symbol, sympy.Symbol) and str(self.sizes.size_of(symbol)) in names:
-                self._check_range(symbol, limits)
+        for size, limits in ranges:
+            if all(str(self.sizes.size_of(symbol)) in names for symbol in size.free_symbols):
+                self._check_range(size, limits)
 
     # ---- arguments --------------------------------------------------------------------------------------------------
 
@@ -312,15 +312,16 @@ class _Walk:
             symbol = value.node.expr
             self._check_ends(symbol, limits, least=-_LARGEST)
 
-    def _check_range(self, symbol: Any, limits: Any) -> None:
-        """Each call checks a range that the user gave. PyTorch's own smallest size of 2 is no such range."""
-        self._check_ends(symbol, limits, least=2 if str(self.sizes.size_of(symbol)) in self.graph.stated else 0)
+    def _check_range(self, size: Any, limits: Any) -> None:
+        """Each call checks a range that the user gave, of a symbol or of `2*h`. No size is below 0."""
+        self._check_ends(size, limits, least=0)
 
     def _check_ends(self, symbol: Any, limits: Any, least: int) -> None:
         """Each call checks the ends of a range; a start of `least` or below it is none."""
         low, high, name = limits.lower, limits.upper, self.sizes.shown(symbol)
         if isinstance(low, sympy.Integer) and int(low) > least:
-            assert_holds(self.graph, sympy.Ge(symbol, low), f"{name} is below its range, which starts at {low}")
+            least_size = sympy.Ge(symbol, low, evaluate=False)  # to SymPy, PyTorch's symbols are positive
+            assert_holds(self.graph, least_size, f"{name} is below its range, which starts at {low}")
         if isinstance(high, sympy.Integer) and int(high) < _LARGEST:
             assert_holds(self.graph, sympy.Le(symbol, high), f"{name} is above its range, which ends at {high}")
 
