@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from shlo_disc.lowering.launches import Launched
     from shlo_disc.report.explanation import Explanation
     from shlo_disc.report.listing import Listing
+    from shlo_disc.runtime.call_results import CommandTime
 
 
 _VIEWS = {"llvm": "ll", "ptx": "ptx"}
@@ -266,6 +267,13 @@ class Executable(Sized, NativeOwner):
         from shlo_disc.report.explanation import explain
 
         return explain(self._loaded.artifact.level(), self._loaded.client, self._at("host"), dims)
+
+    def profile(self, *args: Any, **kwargs: Any) -> list[CommandTime]:
+        """Run the program for arguments as a call takes them, or a tuple of them, and return the time of each command.
+
+        Its results are dropped. Raises the errors of a call.
+        """
+        return self._loaded.profile(*args, **kwargs)
 
     def listing(self, *stages: str, file: str = "") -> Listing:
         """The code, kernel by kernel, beside your source lines: of the stage "kernels" (MLIR) and of the target.

@@ -37,6 +37,7 @@ from shlo_disc.torch.weights import Weights
 if TYPE_CHECKING:
     from shlo_disc.driver.executable import Executable
     from shlo_disc.options import Options
+    from shlo_disc.runtime.call_results import CommandTime
 
 _RETURNED = (OutputKind.USER_OUTPUT, OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 _STATE = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
@@ -291,22 +292,34 @@ class ExportedExecutable(Tools):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""
         given = self._structure.given(args, kwargs)
-        self._aliases.check(given, self._structure.paths)
-        leaves = [as_argument(t, "a buffer") for t in self._changed]
-        paths = self._structure.paths
-        leaves += [_without_gradient(value, f"the argument {paths[name]}") for name, value in given.items()]
-        if self._draws:
-            leaves.append(new_key())
-        program = self._weights.program(self._fixed)
-        try:
-            found = program.execute_unworded(tuple(leaves), {}, output="buffer")
-        except (ShapeError, ArgumentTypeError) as error:
-            raise in_words_of_torch(error, self._names_of_leaves(given, len(leaves))) from None
+        found = self._run(given, "execute_unworded", output="buffer")
         results = [found] if not isinstance(found, list | tuple) else list(found)
         values = [self._value(output, results) for output in self._outputs]
         if self._writes:
             self._write_back(values, given)
         return self._structure.results.unflatten([values[place] for place in self._shown])
+
+    def profile(self, *args: Any, **kwargs: Any) -> list[CommandTime]:
+        """Run the program for arguments as a call takes them, drop its results, and return the time of each command.
+
+        Buffers that the program changes stay as they are. Raises the errors of a call.
+        """
+        found: list[CommandTime] = self._run(self._structure.given(args, kwargs), "profile")
+        return found
+
+    def _run(self, given: dict[str, Any], method: str, **options: Any) -> Any:
+        """The result of a method of the program, bound to its weights, for the user's arguments."""
+        paths = self._structure.paths
+        self._aliases.check(given, paths)
+        leaves = [as_argument(t, "a buffer") for t in self._changed]
+        leaves += [_without_gradient(value, f"the argument {paths[name]}") for name, value in given.items()]
+        if self._draws:
+            leaves.append(new_key())
+        program = self._weights.program(self._fixed)
+        try:
+            return getattr(program, method)(tuple(leaves), {}, **options)
+        except (ShapeError, ArgumentTypeError) as error:
+            raise in_words_of_torch(error, self._names_of_leaves(given, len(leaves))) from None
 
     def _names_of_leaves(self, given: dict[str, Any], count: int) -> dict[int, str]:
         """The user's names for the arguments of the translated program, the last `count` of which calls give."""

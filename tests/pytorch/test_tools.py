@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tools of compiled programs: alike for programs of JAX and of PyTorch, and for those that were loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import shlo_disc  # noqa: E402
+from shlo_disc.driver.executable import Executable  # noqa: E402
+from shlo_disc.errors import ArgumentTypeError, ShapeError  # noqa: E402
+from shlo_disc.runtime import BoundExecutable, LoadedExecutable  # noqa: E402
+from shlo_disc.torch import ExportedExecutable  # noqa: E402
+
+ONES = torch.ones
+
+
+def kinds(of: type) -> dict[str, bool]:
+    """The public names of a class, and whether each is an attribute and no method."""
+    return {name: not callable(getattr(of, name)) for name in dir(of) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("other", [ExportedExecutable, LoadedExecutable, BoundExecutable])
+def test_names_are_attributes_everywhere_or_methods_everywhere(other: type) -> None:
+    own, others = kinds(Executable), kinds(other)
+    shared = (own.keys() & others.keys()) - {"memory_stats"}  # of the device; LoadedExecutable's is PJRT's, of a call
+    assert {name: own[name] for name in shared} == {name: others[name] for name in shared}
+    assert other is BoundExecutable or {"memory", "prepare", "profile", "seen_shapes", "target"} <= shared
+
+
+class Counting(torch.nn.Module):
+    """A layer, dropout, and a count of calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: Any, mask: Any = None) -> Any:
+        self.count += 1
+        return torch.nn.functional.dropout(self.layer(x) * mask, 0.5)
+
+
+def test_profiles_of_calls() -> None:
+    module, b = Counting(), torch.export.Dim("b")
+    program = torch.export.export(module, (ONES(2, 4), ONES(2, 3)), dynamic_shapes=({0: b}, {0: b}))
+    run = shlo_disc.compile(program)
+    for times in (run.profile(ONES(5, 4), ONES(5, 3)), run.profile(ONES(5, 4), mask=ONES(5, 3))):
+        assert len(times) == len(run.kernels) and sum(time.calls for time in times) > 0
+    assert run.program.state_dict["count"] == 0
+    run(ONES(5, 4), ONES(5, 3))
+    assert run.program.state_dict["count"] == 1
+    with pytest.raises(ArgumentTypeError, match="lacks mask"):
+        run.profile(ONES(5, 4))
+    with pytest.raises(ShapeError, match=r"mask\.shape\[0\] is 6, and b is 5"):
+        run.profile(ONES(5, 4), ONES(6, 3))
+
+
+def test_profiles_of_functions_of_jax() -> None:
+    pytest.importorskip("jax")
+    run = shlo_disc.compile(lambda x, y: x @ y, args=(("b, 4", "float32"), ("4, b", "float32")))
+    x = ONES(5, 4).numpy()
+    for times in (run.profile(x, x.T), run.profile((x, x.T)), run.profile(x, y=x.T)):
+        assert len(times) == len(run.kernels)
