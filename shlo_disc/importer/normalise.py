@@ -6,6 +6,7 @@ from __future__ import annotations
 from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.mlir import has_chlo, ir, passmanager
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.transforms.control_flow.barriers import thin_barriers
 from shlo_disc.transforms.control_flow.carried import drop_carried
 from shlo_disc.transforms.control_flow.known_branches import open_known_branches
@@ -99,7 +100,7 @@ def global_constant_names(module: ir.Module) -> dict[tuple[int, int], str]:
     for op in entry.regions[0].blocks[0].operations:
         if op.operation.name != "func.call":
             continue
-        callee = functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+        callee = functions[callee_of(op)]
         if "arg_attrs" not in callee.attributes:
             continue
         for attributes, operand in zip(ir.ArrayAttr(callee.attributes["arg_attrs"]), op.operands, strict=True):

@@ -57,7 +57,7 @@ from shlo_disc.shape_dialect.ops.segments import segment_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.convolution import is_canonical
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, nested_blocks
+from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, nested_blocks
 
 Builder = Callable[[CpuFrame], tuple[Expr, ExprLike]]
 
@@ -180,7 +180,7 @@ class _Kernels:
                 self._write(call, callee, given=TILE_SIZES)
 
     def _callee(self, call: ir.OpView) -> func.FuncOp:
-        return self.functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+        return self.functions[callee_of(call)]
 
     def _write(
         self,

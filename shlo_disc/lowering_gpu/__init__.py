@@ -34,7 +34,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.mlir import func, gpu, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
+from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block
 
 MAX_BLOCKS = 2**31 - 1
 """CUDA's limit for the first size of a grid. Kernels have a stride, so fewer blocks than have work are enough."""
@@ -73,7 +73,7 @@ class _Kernels:
 
     def callee(self, call: ir.OpView) -> func.FuncOp:
         """The fusion that a call runs."""
-        return self.functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+        return self.functions[callee_of(call)]
 
     def fusions_of(self, call: ir.OpView) -> list[func.FuncOp]:
         """Those that become kernels of a call."""

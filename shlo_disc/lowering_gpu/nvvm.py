@@ -9,6 +9,7 @@ from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.lowering_gpu.atomics import relax_atomics
 from shlo_disc.lowering_gpu.hopper import MAP_WORDS
 from shlo_disc.shape_dialect.mlir import ir, passmanager
+from shlo_disc.shape_dialect.utils.regions import callee_of
 
 # A memref of rank 0 is passed as a plain pointer. Functions of the math dialect become calls of libdevice in the
 # conversion to NVVM; what has an instruction is left over for convert-math-to-llvm.
@@ -98,7 +99,7 @@ def _use_exact_square_roots(module: ir.Module) -> None:
 
 
 def _callee(op: ir.Operation) -> str | None:
-    return ir.FlatSymbolRefAttr(op.attributes["callee"]).value if op.name == "llvm.call" else None
+    return callee_of(op) if op.name == "llvm.call" else None
 
 
 def nvvm_to_llvm_ir(module: ir.Module) -> str:

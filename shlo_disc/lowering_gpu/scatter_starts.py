@@ -16,7 +16,7 @@ from shlo_disc.shape_dialect.dialect.buffers import buffers_of, set_buffers
 from shlo_disc.shape_dialect.dialect.fusion import Loop, Scatter, fusion_of, is_fusion, set_fusion
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import defining_op
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, terminator_of
+from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, terminator_of
 
 
 def split_scatter_starts(module: ir.Module) -> None:
@@ -26,7 +26,7 @@ def split_scatter_starts(module: ir.Module) -> None:
     for block in all_blocks(entry_block(module)):
         for call in list(block.operations):
             if call.operation.name == "func.call":
-                found = split.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+                found = split.get(callee_of(call))
                 if found is not None:
                     found.replace(call)
 

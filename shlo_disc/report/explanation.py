@@ -19,7 +19,7 @@ from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.locations import source_line
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
+from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block
 
 if TYPE_CHECKING:
     from shlo_disc.driver.compilation import Compilation
@@ -240,11 +240,7 @@ def _measure(artifact: Artifact, on: Client, dims: Mapping[str, int]) -> list[Co
 def _sources(module: ir.Module) -> dict[str, str]:
     """The user's line for each called fusion."""
     calls = (op for block in all_blocks(entry_block(module)) for op in block.operations)
-    return {
-        ir.FlatSymbolRefAttr(op.attributes["callee"]).value: source_line(op.location)
-        for op in calls
-        if op.operation.name == "func.call"
-    }
+    return {callee_of(op): source_line(op.location) for op in calls if op.operation.name == "func.call"}
 
 
 def _is_known(conditions: Sequence[Any], dims: Mapping[str, int]) -> bool:

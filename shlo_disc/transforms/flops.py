@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import TABLE
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.regions import nested_blocks
+from shlo_disc.shape_dialect.utils.regions import callee_of, nested_blocks
 from shlo_disc.transforms.control_flow.counted_loops import count_of
 
 Functions = Mapping[str, func.FuncOp]
@@ -34,9 +34,7 @@ def repeated_ops(block: ir.Block, functions: Functions, times: Expr = _ONCE) -> 
     for op in block.operations:
         yield op, times
         if op.operation.name == "func.call":
-            yield from repeated_ops(
-                functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value].entry_block, functions, times
-            )
+            yield from repeated_ops(functions[callee_of(op)].entry_block, functions, times)
         elif op.operation.name == "stablehlo.while":
             count = count_of(op)
             yield from repeated_ops(nested_blocks(op)[1], functions, times * count.trip if count else times)

@@ -18,6 +18,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, GENERATORS
+from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.verify.hidden_columns import wrong_mask
 
 _FLOATS = ("f32", "f16", "bf16")
@@ -50,7 +51,7 @@ def verify_attention(function: func.FuncOp, kernels: Mapping[str, func.FuncOp]) 
         return
     calls = [op.operation for op in function.entry_block.operations if op.operation.name == "func.call"]
     rows = kernels[what.rows]
-    found = [op for op in calls if ir.FlatSymbolRefAttr(op.attributes["callee"]).value == what.rows]
+    found = [op for op in calls if callee_of(op) == what.rows]
     if len(found) != 1 or what.row_operands.count(-1) != 1:
         _fail(function, "its row kernel is not called once, with the scores once")
     arguments = list(function.entry_block.arguments)

@@ -31,6 +31,7 @@ from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
+from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.shape_dialect.utils.windows import window_of
 from shlo_disc.verify.accesses import Walk, reads_of
 from shlo_disc.verify.attention import verify_attention
@@ -123,7 +124,7 @@ def _kind(function: func.FuncOp) -> str:
 
 
 def _callee(call: ir.Operation, kernels: Kernels) -> func.FuncOp:
-    return kernels[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+    return kernels[callee_of(call)]
 
 
 def _verify_product(function: func.FuncOp, kernels: Kernels, facts: Facts) -> None:

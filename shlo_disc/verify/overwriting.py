@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from shlo_disc.shape_dialect.dialect.fusion import accumulators_of, kind_of
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.verify.accesses import Reads, Walk, reads_of
 
 _CHANGES = ("stablehlo.scatter", "stablehlo.dynamic_update_slice")
@@ -20,7 +21,7 @@ class Kernels:
 
     def called_by(self, call: ir.Operation) -> func.FuncOp:
         """The kernel that a call names."""
-        return self._by_name[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+        return self._by_name[callee_of(call)]
 
     def reads_of(self, kernel: func.FuncOp) -> Reads:
         """The indices at which a kernel reads its arguments."""

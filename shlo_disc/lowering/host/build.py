@@ -50,7 +50,14 @@ from shlo_disc.shape_dialect.ops.segments import segment_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, is_constant, nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import (
+    all_blocks,
+    callee_of,
+    entry_block,
+    is_constant,
+    nested_blocks,
+    terminator_of,
+)
 from shlo_disc.shape_dialect.utils.views import root
 
 DECLARATIONS = ("disc.signature", "disc.symbol", "disc.dim", "disc.constraint")
@@ -284,7 +291,7 @@ class _Run:
     # ---- calls ------------------------------------------------------------------------------------------------------
 
     def _call(self, call: ir.OpView) -> None:
-        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        name = callee_of(call)
         fusion = self.program.fusions[name]
         what = fusion_of(fusion)
         more: dict[str, ir.Attribute] = {FUSION: ir.StringAttr.get(name)}

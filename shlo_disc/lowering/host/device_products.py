@@ -14,7 +14,7 @@ from shlo_disc.shape_dialect.dialect.host import KERNEL, DeviceEpilogue, DeviceP
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.utils.regions import terminator_of
+from shlo_disc.shape_dialect.utils.regions import callee_of, terminator_of
 from shlo_disc.shape_dialect.utils.views import root
 
 Functions = Mapping[str, func.FuncOp]
@@ -40,7 +40,7 @@ def single(call: ir.OpView, fusion: func.FuncOp) -> RuntimeCall:
 def followed(gemm: func.FuncOp, functions: Functions, inputs: Values, outputs: Values) -> RuntimeCall:
     """The call of a product with its epilogue, whose kernels stand on the calls in the fusion."""
     call, reader = calls_in(gemm)
-    dot, loop = (functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value] for op in (call, reader))
+    dot, loop = (functions[callee_of(op)] for op in (call, reader))
     outer = _outer(gemm, inputs, outputs)
     problem, sums = _problem(dot), _epilogue_of(loop).sums
     held = accumulators_of(loop)

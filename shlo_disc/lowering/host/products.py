@@ -23,7 +23,7 @@ from shlo_disc.shape_dialect.dialect.host import (
 )
 from shlo_disc.shape_dialect.dialect.problems import ConvolutionProduct, MatrixProduct
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.utils.regions import is_fixed, terminator_of
+from shlo_disc.shape_dialect.utils.regions import callee_of, is_fixed, terminator_of
 from shlo_disc.shape_dialect.utils.views import root
 
 Values = Sequence[ir.Value]
@@ -135,7 +135,7 @@ class Products:
         return whole if convolution is None else _convolution(convolution, whole)
 
     def _callee(self, call: ir.OpView) -> func.FuncOp:
-        return self.functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+        return self.functions[callee_of(call)]
 
     def _product(
         self,

@@ -14,7 +14,7 @@ from shlo_disc.report.function_texts import functions_in
 from shlo_disc.report.listing.listing import HOST, Kernel, Listing, Source, by_kernel
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.locations import source_line
-from shlo_disc.shape_dialect.utils.regions import all_blocks
+from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of
 
 KERNELS = "kernels"
 
@@ -72,7 +72,7 @@ def _lines_in(name: str, functions: Mapping[str, func.FuncOp]) -> Iterator[str]:
     for block in all_blocks(functions[name].entry_block):
         for op in block.operations:
             if op.operation.name == "func.call":
-                yield from _lines_in(ir.FlatSymbolRefAttr(op.attributes["callee"]).value, functions)
+                yield from _lines_in(callee_of(op), functions)
             elif op.operation.name != "func.return" and (line := source_line(op.location)) != "unknown":
                 yield line
 

@@ -11,7 +11,7 @@ from shlo_disc.report.page.document import Rectangle
 from shlo_disc.shape_dialect.dialect.buffers import ArenaBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.regions import entry_block
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block
 from shlo_disc.transforms.memory.liveness import Liveness
 
 
@@ -80,7 +80,7 @@ def _without_overlap(found: list[Rectangle]) -> list[Rectangle]:
 
 def _name(op: ir.Operation) -> str:
     if "callee" in op.attributes:
-        return ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        return callee_of(op)
     return op.name.removeprefix("stablehlo.")
 
 

@@ -17,7 +17,7 @@ from shlo_disc.shape_dialect.dialect.fusion import fusion_of, is_fusion
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
-from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.flops import repeated_ops
 
@@ -112,10 +112,10 @@ class _Builder:
             self.makers[result] = tuple(dict.fromkeys(m for v in values for m in self.makers.get(v, (node,))))
 
     def _call(self, call: ir.OpView) -> Node:
-        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        name = callee_of(call)
         function = self.functions[name]
         ops = [op for op, _ in repeated_ops(function.entry_block, self.functions)]
-        inner = [ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in ops if op.operation.name == "func.call"]
+        inner = [callee_of(op) for op in ops if op.operation.name == "func.call"]
         launches = self.launches.get(name, [])
         kernels = tuple(dict.fromkeys(kernel for launched in launches for kernel in launched.functions))
         plan = self.texts.functions("plan")

@@ -14,8 +14,9 @@ from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, nested_blocks
+from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, nested_blocks
 from shlo_disc.shape_dialect.utils.windows import window_sizes
 
 RUNS = CONTROL | {"func.call", "disc.bind"}
@@ -68,10 +69,18 @@ def _sizes_used(op: ir.OpView, functions: dict[str, func.FuncOp]) -> set[str]:
         return set()
     if op.operation.name != "func.call":
         return {name for value in op.results for d in dims_of(value) for name in d.symbols()}
-    dims = []
-    for inner in functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value].entry_block.operations:
+    return _sizes_within(callee_of(op), functions)
+
+
+def _sizes_within(name: str, functions: dict[str, func.FuncOp]) -> set[str]:
+    """The symbols that a fusion needs, or one that it calls."""
+    dims: list[Expr] = []
+    names: set[str] = set()
+    for inner in functions[name].entry_block.operations:
         dims += [d for value in (*inner.operands, *inner.results) for d in dims_of(value)]
         dims += window_sizes(inner)
         if inner.operation.name == "disc.shape":
             dims += dims_of_attr(inner.attributes["dims"])
-    return {name for d in dims for name in d.symbols()}
+        elif inner.operation.name == "func.call":
+            names |= _sizes_within(callee_of(inner), functions)
+    return names | {symbol for d in dims for symbol in d.symbols()}

@@ -83,6 +83,11 @@ def entry_block(module: ir.Module) -> ir.Block:
     return main_function(module).regions[0].blocks[0]
 
 
+def callee_of(call: ir.OpView | ir.Operation) -> str:
+    """The name of the function that a call runs."""
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+
+
 def is_fixed(value: ir.Value) -> bool:
     """Tells whether a value is an argument of the program or a constant, which may be packed ahead of a call."""
     owner = value.owner

@@ -22,7 +22,7 @@ from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
-from shlo_disc.shape_dialect.utils.regions import is_constant
+from shlo_disc.shape_dialect.utils.regions import callee_of, is_constant
 from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax
@@ -132,7 +132,7 @@ class Attention:
     @property
     def row_function(self) -> func.FuncOp:
         """The function of the row kernel."""
-        return self.functions[callee(self.rows)]
+        return self.functions[callee_of(self.rows)]
 
     @property
     def key_rows(self) -> list[int | None]:
@@ -178,19 +178,14 @@ def is_online() -> bool:
     return policy().online_attention_depth > 0
 
 
-def callee(call: ir.Operation) -> str:
-    """The name of the fusion that a call runs."""
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-
-
 def kind(call: ir.Operation, functions: Functions) -> str:
     """The kind of the fusion that a call runs; "" for any other op."""
-    return kind_of(functions[callee(call)]) if call.name == "func.call" else ""
+    return kind_of(functions[callee_of(call)]) if call.name == "func.call" else ""
 
 
 def product_of_call(call: ir.Operation, functions: Functions) -> AttentionProduct | None:
     """The product that a call computes, as one of an attention; None where it computes none, or no such one."""
-    return AttentionProduct.of(functions[callee(call)]) if kind(call, functions) == "dot" else None
+    return AttentionProduct.of(functions[callee_of(call)]) if kind(call, functions) == "dot" else None
 
 
 def _is_weight(value: ir.Value, batch: list[int | None]) -> bool:

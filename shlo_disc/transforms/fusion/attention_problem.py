@@ -13,8 +13,9 @@ from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.shape_dialect.utils.views import root
-from shlo_disc.transforms.fusion.attention import Attention, AttentionSite, Functions, callee, is_online
+from shlo_disc.transforms.fusion.attention import Attention, AttentionSite, Functions, is_online
 from shlo_disc.transforms.fusion.matrix_product import strides_of
 from shlo_disc.transforms.fusion.slices import RowSlice
 
@@ -33,7 +34,7 @@ def described(place: AttentionSite, rounds: bool, causal: Causal | None, hides: 
     arguments = list(found.context.block.arguments)
     row_operands = tuple(-1 if i == found.argument else arguments.index(v) for i, v in enumerate(found.rows.operands))
     problem = _Strides(found, place.functions, arguments).problem(rounds, causal)
-    rows = FunctionName(callee(found.rows))
+    rows = FunctionName(callee_of(found.rows))
     return fusion.Attention(rows=rows, row_operands=row_operands, problem=problem, online=is_online(), hides=hides)
 
 
@@ -105,7 +106,7 @@ def _source(operand: ir.Value, functions: Functions) -> tuple[ir.Value, int, lis
     call = defining_op(root(operand))
     if call is None:
         return root(operand), 0, strides_of(dims_of(operand))
-    piece = RowSlice.of(functions[callee(call)])
+    piece = RowSlice.of(functions[callee_of(call)])
     strides = None if piece is None else piece.strides(dims_of(operand))
     if piece is None or strides is None:
         raise CompilerError("fuse: an operand of an attention is neither an argument nor a piece of its rows")

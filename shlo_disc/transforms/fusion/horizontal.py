@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from shlo_disc.shape_dialect.dialect.fusion import Recurrence, RecurrentLoop, fusion_of, set_fusion
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, terminator_of
+from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, terminator_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 
 Functions = dict[str, func.FuncOp]
@@ -40,7 +40,7 @@ def _nothing_waits_for_the_first(pair: _Pair) -> bool:
 
 @HORIZONTAL.requires("each of the two functions is called once")
 def _functions_are_called_once(pair: _Pair) -> bool:
-    return all(pair.calls[_callee_name(call)] == 1 for call in (pair.first, pair.second))
+    return all(pair.calls[callee_of(call)] == 1 for call in (pair.first, pair.second))
 
 
 def merge_recurrences(module: ir.Module, decisions: Decisions) -> None:
@@ -48,7 +48,7 @@ def merge_recurrences(module: ir.Module, decisions: Decisions) -> None:
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
     block = entry_block(module)
     calls = [op for inner in all_blocks(block) for op in inner.operations if isinstance(op, func.CallOp)]
-    counts = Counter(map(_callee_name, calls))
+    counts = Counter(map(callee_of, calls))
     waiting: ir.OpView | None = None
     for op in (call for call in calls if call.operation.block == block):
         if isinstance(fusion_of(_callee(op, functions)), Recurrence):
@@ -68,12 +68,8 @@ def _readers(call: ir.OpView, block: ir.Block) -> set[ir.Operation]:
     return readers
 
 
-def _callee_name(call: ir.OpView) -> str:
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-
-
 def _callee(call: ir.OpView, functions: Functions) -> func.FuncOp:
-    return functions[_callee_name(call)]
+    return functions[callee_of(call)]
 
 
 def _loops(function: func.FuncOp) -> tuple[RecurrentLoop, ...]:

@@ -18,14 +18,13 @@ from shlo_disc.shape_dialect.dialect.problems import Causal
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import defining_op
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
+from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block
 from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.fusion.attention import (
     ATTENTION,
     Attention,
     AttentionSite,
-    callee,
     find_attention,
     is_online,
     is_only_read_by,
@@ -90,17 +89,17 @@ def _outline(module: ir.Module, found: Attention, shared: SharedFunctions, name:
             rows = shared.add(rows)
         block = function.add_entry_block()
         values = dict(zip(inputs, block.arguments, strict=True))
-        parts = (functions[callee(found.scores)], rows, functions[callee(found.context)])
+        parts = (functions[callee_of(found.scores)], rows, functions[callee_of(found.context)])
         with ir.InsertionPoint(block):
             for v, call in slices.items():
-                piece = func.CallOp(functions[callee(call)], [values[call.operands[0]]]).results[0]
+                piece = func.CallOp(functions[callee_of(call)], [values[call.operands[0]]]).results[0]
                 values[v] = view(piece, dims_of(v))
             for call, part, own in zip(calls, parts, operands, strict=True):
                 arguments = [values[v] if v in values else view(values[root(v)], dims_of(v)) for v in own]
                 values[call.results[0]] = func.CallOp(part, arguments).results[0]
             if rounding is not None:
                 sums = [view(values[found.context.results[0]], dims_of(rounding.operands[0]))]
-                values[result] = func.CallOp(functions[callee(rounding)], sums).results[0]
+                values[result] = func.CallOp(functions[callee_of(rounding)], sums).results[0]
             func.ReturnOp([values[result], *(_zeros(*room) for room in scratch)])
         inner = values[found.context.results[0]].owner.operation
         place = AttentionSite(inner, found.second, found.weights, argument, functions)
@@ -176,7 +175,7 @@ def _rounding(found: Attention) -> ir.Operation | None:
         reader = next(readers(sums.results[0]), None)
         if reader is None or kind(reader, found.functions) != "loop":
             return None
-        op, *others = (op.operation for op in found.functions[callee(reader)].entry_block.operations)
+        op, *others = (op.operation for op in found.functions[callee_of(reader)].entry_block.operations)
         return Rounding(sums, reader, op) if len(others) == 1 and op.name == "stablehlo.convert" else None
 
     rounding = ROUNDING.match(build, found.context)
@@ -219,7 +218,7 @@ def _row_slice(value: ir.Value, found: Attention, read_by_rows: list[ir.Value]) 
         call = defining_op(root(value))
         if call is None or kind(call, found.functions) != "loop" or len(call.operands) != 1:
             return None
-        piece = RowSlice.of(found.functions[callee(call)])
+        piece = RowSlice.of(found.functions[callee_of(call)])
         return None if piece is None else SlicedOperand(value, call, piece, read_by_rows)
 
     sliced = ROW_SLICE_VIEW.match(build, value)

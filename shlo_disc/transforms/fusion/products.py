@@ -36,7 +36,7 @@ from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import is_free
 from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.utils.convolution import is_canonical
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, is_fixed
+from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, is_fixed
 from shlo_disc.shape_dialect.utils.views import readers_of, root
 from shlo_disc.transforms.convolutions import is_product
 from shlo_disc.transforms.decisions import Decisions
@@ -52,7 +52,7 @@ from shlo_disc.transforms.fusion.product_patterns import (
     OpenGroups,
     writes_rows,
 )
-from shlo_disc.transforms.fusion.shared_functions import SharedFunctions, callee_of, redirect
+from shlo_disc.transforms.fusion.shared_functions import SharedFunctions, redirect
 
 
 def fuse_products(module: ir.Module, decisions: Decisions) -> None:

@@ -13,6 +13,7 @@ from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, GENERATORS
+from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Pattern
 
@@ -42,7 +43,7 @@ class Generator:
 
 def called(call: ir.Operation, functions: Functions) -> func.FuncOp:
     """The fusion that a call runs."""
-    return functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+    return functions[callee_of(call)]
 
 
 def generator_of(value: ir.Value, functions: Functions) -> ir.Operation | None:

@@ -16,7 +16,7 @@ from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, is_constant
+from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, is_constant
 from shlo_disc.shape_dialect.utils.structure import Numbering, SizeNames, Structure
 from shlo_disc.transforms.decisions import Decisions, Pattern
 
@@ -76,10 +76,10 @@ def share_kernels(module: ir.Module, decisions: Decisions) -> None:
         return
     block = entry_block(module)
     for call in _calls_in(block):
-        if called := fusions.get(_callee_of(call)):
+        if called := fusions.get(callee_of(call)):
             called.calls.append(call)
     for call in (call for function in functions for call in _calls_in(function.entry_block)):
-        if called := fusions.get(_callee_of(call)):
+        if called := fusions.get(callee_of(call)):
             called.inner_calls.append(call)
     groups: dict[Hashable, list[_Fusion]] = {}
     for fusion in fusions.values():
@@ -97,10 +97,6 @@ def share_kernels(module: ir.Module, decisions: Decisions) -> None:
 
 def _calls_in(block: ir.Block) -> Iterator[func.CallOp]:
     return (op for inner in all_blocks(block) for op in inner.operations if isinstance(op, func.CallOp))
-
-
-def _callee_of(call: func.CallOp) -> str:
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
 def _several(alike: list[_Fusion]) -> list[_Fusion] | None:

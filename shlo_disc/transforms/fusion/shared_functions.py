@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable
 from shlo_disc.shape_dialect.dialect.fusion import Fusion, Recurrence, fusion_of, set_fusion
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.locations import source_line
-from shlo_disc.shape_dialect.utils.regions import all_blocks
+from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of
 from shlo_disc.shape_dialect.utils.structure import Structure
 
 
@@ -98,14 +98,9 @@ class SharedFunctions:
         return self._lines[location.attr]
 
 
-def callee_of(call: ir.OpView | ir.Operation) -> str:
-    """The name of the function that a call runs."""
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-
-
 def redirect(call: ir.OpView | ir.Operation, function: func.FuncOp) -> None:
     """Make a call run another function of the same type."""
     call.attributes["callee"] = ir.FlatSymbolRefAttr.get(function.name.value)
 
 
-__all__ = ["SharedFunctions", "callee_of", "redirect"]
+__all__ = ["SharedFunctions", "redirect"]

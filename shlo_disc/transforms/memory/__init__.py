@@ -29,7 +29,7 @@ from shlo_disc.shape_dialect.ops.segments import segment_of, symbol_segments
 from shlo_disc.shape_dialect.symbolic.expr import Expr, round_up
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.op_sets import CONTROL
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block, nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, nested_blocks, terminator_of
 from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.memory.liveness import Liveness
@@ -244,7 +244,7 @@ class Planner:
         position = operands.index(source)
         if op.name != "func.call":
             return op.name == "stablehlo.while" and position == index
-        function = self.functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+        function = self.functions[callee_of(op)]
         return may_overwrite(function, position, index, self.functions)
 
     def _roots(self, op: ir.Operation) -> list[ir.Value]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from shlo_disc.shape_dialect.dialect.fusion import Gemm, Scatter, Update, accumulators_of, updates_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import defining_op
+from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.shape_dialect.utils.views import readers_of
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.in_place import Overwrite, may_write_where
@@ -70,7 +71,7 @@ def _followed(found: Overwrite, functions: Functions) -> _Followed | None:
     positions = [position for reader, position in readers if reader == call]
     if not positions:
         return None
-    fusion = functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+    fusion = functions[callee_of(call)]
     return _Followed(len(readers), call, positions[0], list(call.results).index(found.output), fusion, functions)
 
 

@@ -64,6 +64,14 @@ constexpr std::pair<std::string_view, const char *> kOtherFiles[] = {
     {"version https://git-lfs", "a Git LFS pointer, in place of a file that `git lfs pull` fetches"},
 };
 
+/// Whether bytes are a zip archive whose first entry is an array of NumPy's.
+bool is_npz(std::string_view bytes) {
+  constexpr size_t name_start = 30;
+  if (!bytes.starts_with("PK\x03\x04") || bytes.size() < name_start)
+    return false;
+  return bytes.substr(name_start, number_at<uint16_t>(bytes, 26)).ends_with(".npy");
+}
+
 /// What bytes that are a program seem to be, one that is still to be compiled; null where they are something else.
 const char *uncompiled_program(std::string_view bytes) {
   constexpr size_t most_searched = size_t{1} << 20;
@@ -81,6 +89,11 @@ const char *uncompiled_program(std::string_view bytes) {
 [[noreturn]] void fail_other_file(std::string_view bytes) {
   const std::string expected =
       "not a shlo_disc artifact, as Executable.save and `python -m shlo_disc compile` write them";
+  if (is_npz(bytes))
+    bad_artifact(expected + ", but an .npz file of arrays, which holds weights and no program: ",
+                 {"load the program that `save` wrote, and bind the weights by bind(weights=...)",
+                  "disc_load reads the program, and disc_bind takes arrays in memory: write those of "
+                  "run.weights(as_taken=True) in Python, by tobytes(), to a file that the C program reads"});
   for (const auto &[start, name] : kOtherFiles)
     if (bytes.starts_with(start))
       bad_artifact(expected + ", but " + name);
