@@ -11,12 +11,13 @@ import itertools
 import operator
 import threading
 import types
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.api.named_sizes import NamedSizes, by_name_instead, count_fault
-from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError, ShapeError
+from shlo_disc.errors import ArgumentTypeError, OptionError, ProgramError, RecompileError, ShapeError
 from shlo_disc.options import Options
 from shlo_disc.runtime.described import count_text
 
@@ -288,6 +289,10 @@ def missing_attribute(function: Any, name: str) -> AttributeError:
     return AttributeError(text, name=name, obj=function)
 
 
+_OF_SIZES = ("DISC-P110", "DISC-P111")
+"""Codes of errors about functions that cannot be traced with symbols for sizes."""
+
+
 @dataclass(frozen=True)
 class _Compiler:
     """The settings with which a function is compiled."""
@@ -304,19 +309,44 @@ class _Compiler:
         specs: Call = specifications(*call, shapes, (*self.constraints, *decided))
         return specs
 
-    def compiled(self, function: Callable[..., Any], call: Call, shapes: Any) -> Executable:
-        from shlo_disc.importer.size_equalities import NewConstraint, sizes_of_call
+    def compiled(self, function: Callable[..., Any], call: Call, shapes: Any, is_first: bool = True) -> Executable:
+        """The program for a call. is_first: no other call has been compiled for these shapes.
+
+        Where more programs may be compiled, a call decides the comparisons of sizes that the function makes. A function
+        that cannot be traced with symbols is compiled for the sizes of the call alone, as `jax.jit` does.
+        """
+        from shlo_disc.importer.size_equalities import NewConstraint, sizes_of_call, symbols_of_call
         from shlo_disc.importer.trace_notes import static_option
 
         decided: list[str] = []
         while True:
-            args, kwargs = self.specifications(call, shapes, decided)
+            try:
+                args, kwargs = self.specifications(call, shapes, decided)
+                if not self.compile_once and min(symbols_of_call((args, kwargs), call).values(), default=1) < 1:
+                    return self._alone(function, call)
+            except OptionError:
+                if self.compile_once or is_first:
+                    raise
+                return self._alone(function, call)
             stated = None if self.compile_once else decided
             try:
                 with sizes_of_call((args, kwargs), call, stated), static_option(_option_of_number(function, call)):
                     return self.compile(function, args=args, kwargs=kwargs, options=self.options)
             except NewConstraint as constraint:
                 decided.append(str(constraint))
+            except ProgramError as error:
+                if self.compile_once or shapes is None or error.code not in _OF_SIZES:
+                    raise
+                text = f"compiled for the sizes of this call alone, as it cannot be with symbols: {error.message}"
+                warnings.warn(text, UserWarning, stacklevel=2)
+                return self._alone(function, call)
+
+    def _alone(self, function: Callable[..., Any], call: Call) -> Executable:
+        """The program for the very sizes of a call."""
+        from shlo_disc.runtime.call_types import specifications
+
+        args, kwargs = specifications(*call, None, ())
+        return self.compile(function, args=args, kwargs=kwargs, options=self.options)
 
     def finish(self, program: Program) -> Executable:
         """A program that has been read."""
@@ -356,7 +386,7 @@ class _Program:
             except (ShapeError, ArgumentTypeError) as error:
                 if self._compile_once:
                     raise RecompileError(self._misfit(call, executable, error)) from error
-        executable = self._compiler.compiled(self._function, call, self._shapes)
+        executable = self._compiler.compiled(self._function, call, self._shapes, is_first=False)
         self.executables.append((weak, executable))
         return _call_canonical(executable, *call)
 

@@ -27,8 +27,8 @@ from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
 from .requested_sizes import new_trace
 from .size_guards import SizeGuard
-from .trace_notes import written
-from .user_code import is_users
+from .trace_notes import comparison_in, written
+from .user_code import container_at, is_of_jax, is_of_python
 
 _Equality = tuple[str, int, str, str]
 """A file, a line, and the sides of an equality that it asks."""
@@ -58,7 +58,7 @@ _REMAINDER = re.compile(r"mod\(([a-zA-Z_]\w*), (\d+)\)")
 
 @contextlib.contextmanager
 def checked_sizes(traces_anew: bool = False) -> Iterator[Mapping[_Equality, SizeGuard]]:
-    """While this lasts, what JAX answers about sizes without deciding it does not pass unnoticed in the user's code.
+    """While this lasts, what JAX answers about sizes without deciding it does not pass unnoticed, but in JAX itself.
 
     An equality causes a UserWarning at its line, and raises ProgramError where the answer is wrong for the sizes of
     `sizes_of_call`; the result has a guard for each, which a program has to be given. A truth value raises
@@ -80,17 +80,26 @@ def checked_sizes(traces_anew: bool = False) -> Iterator[Mapping[_Equality, Size
 def sizes_of_call(specs: Any, call: Any, stated: Sequence[str] | None = None) -> Iterator[None]:
     """While this lasts, a function is compiled for a call whose arguments have these specifications.
 
-    stated: comparisons of sizes that are not decided have the outcome that is right for the call, and the program
-    refuses other sizes. Raises NewConstraint for each that is not among those stated.
+    stated: comparisons of sizes that are not decided, also those of JAX and of libraries, have the outcome that is
+    right for the call, and the program refuses other sizes. Raises NewConstraint for each that is not among those
+    stated.
     """
-    token = _CALL.set(_Sizes(_symbols(specs, call), stated))
+    token = _CALL.set(_Sizes(sizes := symbols_of_call(specs, call), stated))
     try:
         yield
+    except ProgramError as error:
+        compared = None if stated is None else comparison_in(error)
+        if compared is None or not compared.symbols() <= sizes.keys():
+            raise
+        text = _as_constraint(compared if compared.evaluate(sizes) else compared.negate())
+        if not text or stated is None or text in stated:
+            raise
+        raise NewConstraint(text) from None
     finally:
         _CALL.reset(token)
 
 
-def _symbols(specs: Any, call: Any) -> dict[str, int]:
+def symbols_of_call(specs: Any, call: Any) -> dict[str, int]:
     """The values of the symbols that are sizes of arguments, or parts of sizes that have no other symbol."""
     found: dict[str, int] = {}
     for spec, leaf in zip(jax.tree.leaves(specs), jax.tree.leaves(call), strict=True):
@@ -107,9 +116,9 @@ def _symbols(specs: Any, call: Any) -> dict[str, int]:
 
 @functools.cache
 def _install() -> None:
-    """Make `==` and `bool` of symbolic sizes look whether a trace of ours is under way."""
+    """Make `==`, `bool`, `hash` and comparisons of symbolic sizes look whether a trace of ours is under way."""
     kind: Any = type(export.symbolic_shape("n")[0])
-    plain = kind.__eq__
+    plain, plain_hash = kind.__eq__, kind.__hash__
 
     def equal(self: Any, other: Any) -> Any:
         result = plain(self, other)
@@ -120,7 +129,14 @@ def _install() -> None:
     def truth(self: Any) -> bool:
         return (seen := _SEEN.get()) is None or _truth(self, seen, sys._getframe(1))
 
+    def hashed(self: Any) -> int:
+        if (seen := _SEEN.get()) is not None and not is_of_jax(sys._getframe(1).f_code.co_filename):
+            _look_up(self, seen, sys._getframe(1))
+        found: int = plain_hash(self)
+        return found
+
     kind.__eq__ = equal
+    kind.__hash__ = hashed
     kind.__bool__ = truth
     for operator, name in _COMPARISONS.items():
         setattr(kind, name, _comparing(getattr(kind, name), operator))
@@ -150,7 +166,7 @@ def _comparing(plain: Any, operator: str) -> Any:
 def _decide(one: Any, operator: str, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool | None:
     """The outcome of a comparison for the call that decides, which the program then requires; None without one."""
     call, (file, line) = _CALL.get(), (frame.f_code.co_filename, frame.f_lineno)
-    if call is None or call.stated is None or not is_users(file):
+    if call is None or call.stated is None or is_of_jax(file):
         return None
     relation = Relation(operator, Expr.parse(str(one)), Expr.parse(str(other)))
     if not relation.symbols() <= call.values.keys():
@@ -163,9 +179,13 @@ def _decide(one: Any, operator: str, other: Any, seen: dict[_Equality, SizeGuard
     return is_true
 
 
+_AT_MOST_ONE = re.compile(r"^(\w+) <= 1$")
+"""A symbol that is 1, as those of JAX are at least 1; by an equality JAX puts the number in its place."""
+
+
 def _as_constraint(relation: Relation) -> str:
     """A relation as a constraint of JAX's; "" where JAX cannot state it."""
-    text = str(written(relation))
+    text = _AT_MOST_ONE.sub(r"\1 == 1", written(relation))
     try:
         export.SymbolicScope((text,))
     except ValueError:
@@ -175,9 +195,9 @@ def _as_constraint(relation: Relation) -> str:
 
 def _answer(one: Any, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool:
     """The answer to an equality that JAX takes to be false."""
-    while frame is not None and frame.f_code.co_name in ("__eq__", "__ne__"):
+    while frame is not None and (frame.f_code.co_name in ("__eq__", "__ne__") or is_of_python(frame)):
         frame = frame.f_back
-    if frame is None or not is_users(frame.f_code.co_filename):
+    if frame is None or is_of_jax(frame.f_code.co_filename):
         return False
     place = frame.f_code.co_filename, frame.f_lineno
     equality = (*place, str(one), str(other))
@@ -204,13 +224,27 @@ def _answer(one: Any, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) 
 _BOTH = "; or give shlo_disc.jit compile_once=False, which compiles a program for each outcome"
 
 
+def _look_up(size: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> None:
+    """Ask whether a size is one of the numbers in a set or a dict where a program asks for it by `in` or `get`.
+
+    To Python, sizes with names differ from numbers by their hashes, and nothing is compared.
+    """
+    container = container_at(frame)
+    if 0 < len(container) <= _MOST_NUMBERS and all(type(number) is int for number in container):
+        for number in container:
+            _answer(size, number, seen, frame)
+
+
+_MOST_NUMBERS = 64
+
+
 def _value(size: Expr, sizes: Mapping[str, int]) -> int | None:
     """The value of a size where the symbols have these values; None where one is not known."""
     return size.evaluate(sizes) if size.symbols() <= sizes.keys() else None
 
 
 def _truth(size: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool:
-    """The truth value of a size. Raises ProgramError where it depends on symbols and the user's code asks for it."""
+    """The truth value of a size. Raises ProgramError where it depends on symbols."""
     token = _SEEN.set(None)  # comparisons use equalities
     try:
         decided = [_decided(lambda: size >= 1), _decided(lambda: size <= -1)]
@@ -221,7 +255,7 @@ def _truth(size: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool:
     if None not in decided:
         return False
     place = frame.f_code.co_filename, frame.f_lineno
-    if not is_users(place[0]):
+    if is_of_jax(place[0]):
         return True
     if (is_zero := _decide(size, "==", 0, seen, frame)) is not None:
         return not is_zero
@@ -287,4 +321,4 @@ def _is_decided(one: Any, other: Any) -> bool:
         _SEEN.reset(token)
 
 
-__all__ = ["NewConstraint", "checked_sizes", "sizes_of_call"]
+__all__ = ["NewConstraint", "checked_sizes", "sizes_of_call", "symbols_of_call"]

@@ -311,6 +311,18 @@ def _on_comparison(left: str, op: str, right: str, place: Place | None) -> str:
     return stated
 
 
+def comparison_in(error: BaseException) -> Relation | None:
+    """The comparison of sizes that JAX could not decide, where an error came of that; None of other errors."""
+    found = _COMPARISON.search(str(error.__cause__)) if error.__cause__ is not None else None
+    if found is None:
+        return None
+    left, operator, right = found.groups()
+    try:
+        return Relation(operator, Expr.parse(left), Expr.parse(right))
+    except ProgramError:
+        return None
+
+
 def written(relation: Relation) -> str:
     """The relation as people write it, with what constraints= takes: `n <= 16` for `- 2*n + 32 >= 0`."""
     operator, size = relation.normal()
@@ -320,4 +332,4 @@ def written(relation: Relation) -> str:
     return str(Relation(operator, size, Expr.const(0)).balanced())
 
 
-__all__ = ["OF_SIZES", "note_on", "noted_traces", "static_option", "written"]
+__all__ = ["OF_SIZES", "comparison_in", "note_on", "noted_traces", "static_option", "written"]

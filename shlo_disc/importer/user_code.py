@@ -13,10 +13,12 @@ import operator
 import site
 import sysconfig
 import types
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jaxlib
 import numpy as np
 
 _PACKAGE = str(Path(__file__).parents[1])
@@ -66,17 +68,39 @@ def place_of(error: BaseException) -> Place | None:
         trace = trace.tb_next
     if found is None:
         return None
-    return Place(found.tb_frame.f_code.co_filename, found.tb_lineno, _expression(found), found.tb_frame)
+    return Place(
+        found.tb_frame.f_code.co_filename, found.tb_lineno, _expression(found.tb_frame, found.tb_lasti), found.tb_frame
+    )
 
 
-def _expression(trace: types.TracebackType) -> ast.expr | None:
-    """The expression that was evaluated in a frame."""
-    code = trace.tb_frame.f_code
-    positions = next(itertools.islice(code.co_positions(), trace.tb_lasti // 2, None), (None,) * 4)
+def container_at(frame: types.FrameType) -> Collection[Any]:
+    """The set or dict that a frame looks something up in just now, by `in` or `get`; () where it does not."""
+    expression = _expression(frame, frame.f_lasti)
+    if isinstance(expression, ast.Compare) and isinstance(expression.ops[-1], ast.In | ast.NotIn):
+        node = expression.comparators[-1]
+    elif (
+        isinstance(expression, ast.Call)
+        and isinstance(expression.func, ast.Attribute)
+        and expression.func.attr == "get"
+    ):
+        node = expression.func.value
+    else:
+        return ()
+    try:
+        found = ast.literal_eval(node)
+    except (ValueError, TypeError):
+        found = Place("", 0, node, frame).value_of(node)
+    return found if isinstance(found, set | frozenset | dict) else ()
+
+
+def _expression(frame: types.FrameType, instruction: int) -> ast.expr | None:
+    """The expression that a frame evaluates at an offset in its bytecode."""
+    code = frame.f_code
+    positions = next(itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
     first, last, start, end = positions
     if first is None or last is None or start is None or end is None:
         return None
-    lines = [linecache.getline(code.co_filename, n, trace.tb_frame.f_globals).encode() for n in range(first, last + 1)]
+    lines = [linecache.getline(code.co_filename, n, frame.f_globals).encode() for n in range(first, last + 1)]
     lines[-1] = lines[-1][:end]
     lines[0] = lines[0][start:]
     try:
@@ -94,4 +118,28 @@ def is_users(file: str) -> bool:
     return "site-packages" not in Path(file).parts
 
 
-__all__ = ["Place", "is_users", "place_of"]
+_OF_JAX = tuple(str(Path(module.__file__ or "").parent) for module in (jax, jaxlib)) + (_PACKAGE,)
+
+
+@functools.cache
+def is_of_jax(file: str) -> bool:
+    """Tells whether a file belongs to JAX, to Python or to this package."""
+    return file.startswith(("<frozen", "<__array", sysconfig.get_path("stdlib"), *_OF_JAX)) and not _is_of_library(file)
+
+
+def _is_of_library(file: str) -> bool:
+    """Tells whether a file in the standard library's folder belongs to a package that is installed there."""
+    return "site-packages" in Path(file).parts and not file.startswith(_OF_JAX)
+
+
+_NUMPY = str(Path(np.__file__).parent)
+
+
+def is_of_python(frame: types.FrameType) -> bool:
+    """Tells whether a frame is of NumPy or of Python's library, which compare for whoever calls them."""
+    file = frame.f_code.co_filename
+    in_library = file.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in Path(file).parts
+    return file.startswith(_NUMPY) or in_library
+
+
+__all__ = ["Place", "container_at", "is_of_jax", "is_of_python", "is_users", "place_of"]
