@@ -20,6 +20,8 @@ import shlo_disc
 import shlo_disc.numpy as snp
 from shlo_disc.errors import OptionError
 
+from .c_api import tensors_of
+
 MAIN = """
 #include "scorer.h"
 #include <stdio.h>
@@ -145,6 +147,19 @@ def test_without_a_compiler(executable: Any, tmp_path: Path, monkeypatch: pytest
 def test_names_are_checked(executable: Any, name: str, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="is no name for functions in C"):
         executable.export_library(tmp_path / "m.so", name)
+
+
+def test_its_program_binds(executable: Any, folder: Path) -> None:
+    """As docs/guides/deployment.md says: the library has the functions of shlo_disc.h, and gives its program."""
+    library = ctypes.CDLL(str(folder / "libscorer.so"))
+    library.scorer_program.restype = library.disc_bind.restype = ctypes.c_void_p
+    program, bound = ctypes.c_void_p(), ctypes.c_void_p()
+    assert library.scorer_program(ctypes.byref(program)) is None
+    tensors = tensors_of([np.ones((2, 3), np.float32)])
+    assert library.disc_bind(program, tensors, ctypes.c_size_t(1), ctypes.byref(bound)) is None
+    library.disc_argument_count.restype = ctypes.c_size_t
+    assert [library.disc_argument_count(given) for given in (program, bound)] == [2, 1]
+    library.disc_free_program(bound)
 
 
 def test_sizes_from_data(tmp_path: Path) -> None:
