@@ -35,6 +35,14 @@ _KEYWORDS = frozenset((
 ))  # fmt: skip
 """Keywords of C and C++, and names in the header."""
 
+_TAKEN_HEADERS = frozenset((
+    "shlo_disc", "shlo_disc_custom_call", "alloca", "assert", "complex", "ctype", "endian", "errno", "features", "fenv",
+    "float", "inttypes", "iso646", "libintl", "limits", "locale", "math", "pthread", "sched", "setjmp", "signal",
+    "stdalign", "stdarg", "stdatomic", "stdbool", "stddef", "stdint", "stdio", "stdlib", "stdnoreturn", "string",
+    "strings", "tgmath", "threads", "time", "uchar", "unistd", "wchar", "wctype",
+))  # fmt: skip
+"""Headers of the package and of C, and those that these include: one of the same name beside the library hides them."""
+
 _RESERVED = re.compile(r"_.*|[A-Z][A-Z0-9_]*|k?DL\w*|disc_\w*|\w+_t|i386")
 """Names that are, or could become, macros and types of the headers that are included."""
 
@@ -68,8 +76,12 @@ def export_library(artifact: Artifact, path: str | os.PathLike[str], name: str |
 
 
 def _check(header: Mapping[str, Any], name: str) -> None:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name in _KEYWORDS or name == "disc":
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name in _KEYWORDS:
         raise OptionError(f"{name!r} is no name for functions in C: pass another as name=")
+    if name == "disc" or name.startswith("disc_"):
+        raise OptionError(f"functions of shlo_disc.h have names that begin with {name!r}: pass another as name=")
+    if name.lower() in _TAKEN_HEADERS:
+        raise OptionError(f"the header {name}.h would hide the one of that name: pass another name as name=")
     if header["target"].get("name", CPU) not in (None, CPU) or header.get("replicas", 1) != 1:
         raise OptionError("export_library is for programs of the processor and one device: compile it for these")
     if header.get("segments"):

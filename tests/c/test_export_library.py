@@ -143,10 +143,18 @@ def test_without_a_compiler(executable: Any, tmp_path: Path, monkeypatch: pytest
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["int", "a-b", "2x", "disc", ""])
+@pytest.mark.parametrize("name", ["int", "a-b", "2x", ""])
 def test_names_are_checked(executable: Any, name: str, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="is no name for functions in C"):
         executable.export_library(tmp_path / "m.so", name)
+
+
+@pytest.mark.parametrize("name", ["disc", "disc_free", "shlo_disc", "SHLO_DISC", "shlo_disc_custom_call", "stdint"])
+def test_names_of_the_libraries_functions_and_headers(executable: Any, name: str, tmp_path: Path) -> None:
+    for file, given in ((f"lib{name}.so", None), ("libm.so", name)):
+        with pytest.raises(OptionError, match=r"shlo_disc\.h|would hide the one of that name"):
+            executable.export_library(tmp_path / file, given)
+    assert not list(tmp_path.iterdir())
 
 
 def test_its_program_binds(executable: Any, folder: Path) -> None:
