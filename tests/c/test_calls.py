@@ -161,6 +161,17 @@ def test_results_that_overlap_each_other(tmp_path: Path) -> None:
     assert caught.value.code == "DISC-V100" and not memory.any()
 
 
+def test_donated_arguments_are_kept(tmp_path: Path) -> None:
+    donating = jax.jit(lambda x: x + 1, donate_argnums=0)
+    program = Program(saved(tmp_path, shlo_disc.compile(donating, args=(("n", "float32"),))))
+    x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
+    with pytest.raises(CError, match=r"the memory for result overlaps that of args\[0\]$"):
+        program.plan(4).run([x], [x])
+    program.plan(4).run([x], [y])
+    np.testing.assert_array_equal(x, np.ones(4))
+    np.testing.assert_array_equal(y, x + 1)
+
+
 # ---- devices and addresses ---------------------------------------------------------------------------------------
 
 
