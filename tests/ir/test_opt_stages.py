@@ -198,7 +198,7 @@ def test_info_of_an_artifact_loads_no_code(tmp_path: Path, add: Path, capsys: py
     assert main(["info", str(artifact)]) == 0
     text = capsys.readouterr().out
     assert "  args[1]: f32[arg0_d0, 4]\n" in text
-    assert "  0 <= arg0_d0, from dimension 0 of argument 0\n" in text
+    assert "  0 <= arg0_d0, from dimension 0 of args[0]\n" in text
 
 
 # ---- errors ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.runtime import Artifact
@@ -91,15 +91,20 @@ def signature_lines(facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"{title:<14}{len(facts[title])}"
         yield from (f"  {_tensor_line(row)}" for row in facts[title])
     yield f"symbols       {len(facts['symbols'])}"
-    yield from (f"  {_symbol_line(row)}" for row in facts["symbols"])
+    yield from (f"  {_symbol_line(row, facts['arguments'])}" for row in facts["symbols"])
     yield f"constraints   {len(facts['constraints'])}"
     yield from (f"  {condition}" for condition in facts["constraints"])
 
 
 def _tensor_line(row: Mapping[str, Any]) -> str:
-    """`args[0] (x): f32[b, 768]`: the path that errors name, then the user's name."""
+    """`args[0] (x): f32[b, 768]`."""
+    return f"{_place(row)}: {type_text(row)}"
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    """`args[0] (x)`: the path that errors name, then the user's name."""
     name = f" ({row['name']})" if row.get("name") not in (None, "", row["path"]) else ""
-    return f"{row['path']}{name}: {type_text(row)}"
+    return f"{row['path']}{name}"
 
 
 def _tensor(row: Mapping[str, Any]) -> Facts:
@@ -112,10 +117,10 @@ def _symbol(row: Mapping[str, Any]) -> Facts:
     return {**known, "argument": solve["argument"], "dim": solve["dim"]}
 
 
-def _symbol_line(row: Mapping[str, Any]) -> str:
+def _symbol_line(row: Mapping[str, Any], arguments: Sequence[Mapping[str, Any]]) -> str:
     low = f"{row['min']} <= " if row["min"] is not None else ""
     high = f" <= {row['max']}" if row["max"] is not None else ""
-    return f"{low}{row['name']}{high}, from dimension {row['dim']} of argument {row['argument']}"
+    return f"{low}{row['name']}{high}, from dimension {row['dim']} of {_place(arguments[row['argument']])}"
 
 
 def _section(artifact: Artifact, name: str) -> Facts:
