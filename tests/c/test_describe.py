@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What C programs ask of a loaded program and of the installed package."""
+"""Questions of C programs to a loaded program, and to the installed package."""
 
 from __future__ import annotations
 
@@ -103,3 +103,44 @@ def test_cmake_finds_the_package(wanted: str, is_found: bool, tmp_path: Path) ->
         subprocess.run([CMAKE, "--build", "built"], cwd=tmp_path, check=True, capture_output=True)
         ran = subprocess.run([tmp_path / "built" / "main"], check=True, capture_output=True, text=True)
         assert int(ran.stdout) == library().disc_version()
+
+
+STATIC = """
+#include <shlo_disc.h>
+#include <stdio.h>
+
+int main(int argc, char **argv) {
+  disc_load_options options = {.struct_size = sizeof options, .trust = 1};
+  disc_program_t *program = NULL;
+  disc_results_t *results = NULL;
+  float data[3] = {1, 2, 3};
+  int64_t sizes[] = {3};
+  DLTensor x = {data, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, sizes, NULL, 0};
+  if (argc != 2 || disc_load(argv[1], &options, &program) || disc_call(program, &x, 1, &results))
+    return 1;
+  printf("%g\\n", ((const float *)disc_result(results, 0)->data)[2]);
+  disc_free_results(results);
+  disc_free_program(program);
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(CMAKE is None, reason="there is no cmake")
+def test_cmake_links_the_static_library(tmp_path: Path) -> None:
+    shlo_disc.compile(lambda x: x * 2, args=(("b", "float32"),)).save(tmp_path / "twice.disc")
+    (tmp_path / "main.c").write_text(STATIC)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(p LANGUAGES C)\nfind_package(shlo_disc REQUIRED)\n"
+        "add_executable(main main.c)\ntarget_link_libraries(main PRIVATE shlo_disc::runtime_static)\n"
+    )
+    assert CMAKE is not None
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    configure = [CMAKE, "-S", ".", "-B", "built", f"-Dshlo_disc_DIR={shlo_disc.get_cmake_dir()}"]
+    for command in (configure, [CMAKE, "--build", "built"]):
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    binary = tmp_path / "built" / "main"
+    ran = subprocess.run([binary, "twice.disc"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert ran.stdout == "6\n"
+    needed = subprocess.run(["readelf", "-d", binary], check=True, capture_output=True, text=True).stdout
+    assert "libshlo_disc" not in needed

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# find_package(shlo_disc): the target shlo_disc::runtime is the library of shlo_disc.h, with the path of that header.
+# find_package(shlo_disc): the target shlo_disc::runtime is the library of shlo_disc.h, with the path of that header, and
+# shlo_disc::runtime_static is the same as a static library, for programs in C and in C++.
 # Its folder is what `python -c "import shlo_disc; print(shlo_disc.get_cmake_dir())"` prints, for -Dshlo_disc_DIR.
 
 get_filename_component(_shlo_disc_root "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
@@ -22,6 +23,15 @@ if(NOT TARGET shlo_disc::runtime)
   set_target_properties(shlo_disc::runtime PROPERTIES
     IMPORTED_LOCATION "${_shlo_disc_library}" INTERFACE_INCLUDE_DIRECTORIES "${_shlo_disc_root}/runtime/include")
 endif()
+get_filename_component(_shlo_disc_folder "${_shlo_disc_library}" DIRECTORY)
+if(NOT TARGET shlo_disc::runtime_static)
+  add_library(shlo_disc::runtime_static STATIC IMPORTED)
+  set_target_properties(shlo_disc::runtime_static PROPERTIES
+    IMPORTED_LOCATION "${_shlo_disc_folder}/libshlo_disc_runtime.a"
+    INTERFACE_INCLUDE_DIRECTORIES "${_shlo_disc_root}/runtime/include"
+    INTERFACE_LINK_LIBRARIES "stdc++;m;pthread;${CMAKE_DL_LIBS}")
+endif()
+unset(_shlo_disc_folder)
 unset(_shlo_disc_root)
 unset(_shlo_disc_library)
 unset(_shlo_disc_result)
