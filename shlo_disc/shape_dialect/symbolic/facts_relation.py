@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from shlo_disc.errors import ProgramError
-from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike, as_expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike, FloorDiv, as_expr
 
 _OPERATOR = re.compile(r"==|>=|<=|!=|>|<")
 _HOLDS: dict[str, Callable[[int], bool]] = {
@@ -100,7 +100,13 @@ class Relation:
         return (">=", difference - 1) if self.operator == ">" else (">=", -difference - 1)
 
     def balanced(self) -> Relation:
-        """The relation as people write it: `s <= 512` for `- s + 512 >= 0`. One without a minus stays as it is."""
+        """The relation as people write it: `s <= 512` for `- s + 512 >= 0`.
+
+        That `s` is a multiple of 8 is `mod(s, 8) == 0`, also where JAX has `8*floordiv(s, 8) == s`. Others stay as they
+        are.
+        """
+        if self.operator == "==" and (remainder := _remainder(self.lhs - self.rhs)) is not None:
+            return Relation.eq(remainder, 0)
         if all(c >= 0 for side in (self.lhs, self.rhs) for c, _ in side.terms):
             return self
         terms = (self.lhs - self.rhs).terms
@@ -112,3 +118,15 @@ class Relation:
 
     def __str__(self) -> str:
         return f"{self.lhs} {self.operator} {self.rhs}"
+
+
+def _remainder(difference: Expr) -> Expr | None:
+    """`mod(e, k)` for a multiple of `k*floordiv(e, k) - e`, the form that JAX gives `mod(e, k) == 0`; else None."""
+    for coefficient, monomial in difference.terms:
+        for atom, _ in monomial:
+            if not isinstance(atom, FloorDiv) or not (divisor := atom.divisor.constant) or coefficient % divisor:
+                continue
+            rounded = Expr.of_atom(atom) * divisor
+            if difference == (rounded - atom.dividend) * (coefficient // divisor):
+                return atom.dividend % divisor
+    return None

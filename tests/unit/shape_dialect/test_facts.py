@@ -458,3 +458,21 @@ def test_a_domain_beyond_64_bits_has_facts() -> None:
     assert facts.prove(Relation.parse("floordiv(u, 2) <= u")) is not False
     assert facts.range(u % 7)[1] == 6
     assert facts.range(u)[1] == 2**64
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("8*floordiv(s, 8) == s", "mod(s, 8) == 0"),
+        ("s - 8*floordiv(s, 8) == 0", "mod(s, 8) == 0"),
+        ("2*s == 8*floordiv(2*s, 8)", "mod(s, 4) == 0"),
+        ("8*floordiv(s + 5, 8) == s + 5", "mod(s + 5, 8) == 0"),
+        ("8*floordiv(s, 8) == s + 1", "8*floordiv(s, 8) == s + 1"),
+        ("8*floordiv(s, 8) == b", "8*floordiv(s, 8) == b"),
+        ("8*floordiv(s, 8) >= s", "8*floordiv(s, 8) >= s"),
+        ("- s + 512 >= 0", "s <= 512"),
+        ("b == 2*s", "b == 2*s"),
+    ],
+)
+def test_relations_as_people_write_them(given: str, shown: str) -> None:
+    assert str(Relation.parse(given).balanced()) == shown
