@@ -69,6 +69,8 @@ PJRT_Client *make_client() {
 
 PJRT_LoadedExecutable *load_program(PJRT_Client *client, const char *path) {
   std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw std::runtime_error(std::string("cannot open ") + path);
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
   auto args = arguments<PJRT_Executable_DeserializeAndLoad_Args>();
   args.client = client;

@@ -73,8 +73,10 @@ private:
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 4)
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: %s ARTIFACT B S\n", argv[0]);
     return 2;
+  }
   try {
     Program program(argv[1]);
     int64_t b = std::atoll(argv[2]), s = std::atoll(argv[3]);

@@ -53,3 +53,5 @@ def test_they_tell_what_is_wrong(binary: Path, softmax: Path) -> None:
     assert found.returncode == 1 and found.stderr.startswith("ShapeError: b has to be >= 1. The program")
     found = subprocess.run([binary, "/nowhere", "1", "1"], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stderr) == (1, "OSError: [Errno 2] No such file or directory: '/nowhere'\n")
+    found = subprocess.run([binary], capture_output=True, text=True, check=False)
+    assert found.returncode and found.stderr.startswith("usage: ") and "ARTIFACT" in found.stderr

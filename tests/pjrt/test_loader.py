@@ -346,6 +346,9 @@ def test_a_program_without_python(softmax: Path, tmp_path: Path) -> None:
     subprocess.run([compiler, *flags, str(ROOT / "examples/c/pjrt_client.cpp"), "-ldl", "-o", str(binary)], check=True)
     told = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(tmp_path / "loaded")}
     command = [str(binary), shlo_disc.get_pjrt_plugin(), str(softmax), "2", "3"]
+    missing = [*command[:2], "/nowhere", *command[3:]]
+    failed = subprocess.run(missing, capture_output=True, text=True, check=False)
+    assert (failed.returncode, failed.stderr) == (1, "cannot open /nowhere\n")
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=told)
     found, error = done.stdout.splitlines()
     x = np.arange(6, dtype=np.float32).reshape(2, 3) / 8
