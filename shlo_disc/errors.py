@@ -276,7 +276,10 @@ def reading(path: str | os.PathLike[str], wanted: str = "") -> Iterator[None]:
 
 
 def similar_file(path: str | os.PathLike[str]) -> str:
-    """The question for a file of nearly that name, where there is no file of that name; or ""."""
+    """The question for a file of nearly that name, where there is no file of that name; or "".
+
+    Names are near by what stands before their last dots, since one extension is no likeness.
+    """
     import difflib
 
     target = Path(path)
@@ -286,8 +289,10 @@ def similar_file(path: str | os.PathLike[str]) -> str:
         names = [entry.name for entry in os.scandir(target.parent) if entry.is_file()]
     except OSError:
         return f"there is no folder {str(target.parent)!r}"
-    near = difflib.get_close_matches(target.name, names, 1)
-    return f"did you mean {str(target.with_name(near[0]))!r}?" if near else ""
+    stems = set(difflib.get_close_matches(target.stem, {Path(name).stem for name in names}))
+    near = [name for name in names if Path(name).stem in stems]
+    found = difflib.get_close_matches(target.name, near, 1, cutoff=0)
+    return f"did you mean {str(target.with_name(found[0]))!r}?" if found else ""
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
