@@ -8,6 +8,7 @@ their rows, whose length stays a symbol: the products with all rows come first, 
 from __future__ import annotations
 
 import threading
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -114,8 +115,22 @@ def _one(module: Any, x: Any, start: list[Any], w: dict[str, Any]) -> tuple[Any,
         new = step(state, row, w)
         return new, new[0].clone()
 
-    end, found = scan(combine, [s.clone() for s in start], inputs, dim=0)
+    run = scan if torch.compiler.is_dynamo_compiling() else _anew(scan)
+    end, found = run(combine, [s.clone() for s in start], inputs, dim=0)
     return found, end
+
+
+def _anew(function: Any) -> Any:
+    """The function with code of its own, also for the functions within it.
+
+    Dynamo, which `scan` calls, keeps what it has compiled by code. To look it up it would compare the sizes of that
+    with those of an export, which then holds for other sizes only.
+    """
+    code = function.__code__
+    constants = (c.replace() if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    copy = types.FunctionType(code.replace(co_consts=tuple(constants)), function.__globals__)
+    copy.__defaults__, copy.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    return copy
 
 
 def _lstm(state: Any, row: Any, w: dict[str, Any]) -> list[Any]:

@@ -41,6 +41,16 @@ def test_any_length(name: str) -> None:
     assert "scan" not in str(nn.LSTM.forward)
 
 
+def test_an_export_knows_nothing_of_the_sizes_of_another() -> None:
+    export(nn.LSTM(4, 8).eval(), (torch.randn(3, 2, 4),), dynamic_shapes=({0: T},))
+    module = nn.GRU(6, 8, 2, batch_first=True).eval()
+    run = shlo_disc.compile(export(module, (torch.randn(3, 5, 6),), dynamic_shapes=({0: B, 1: T},)))
+    for b in (2, 5):
+        x = torch.randn(b, 4, 6)
+        with torch.no_grad():
+            close(run(x), module(x), f"at {b}")
+
+
 def test_given_states() -> None:
     module = nn.LSTM(6, 8, batch_first=True).eval()
     state = (torch.randn(1, 3, 8), torch.randn(1, 3, 8))
