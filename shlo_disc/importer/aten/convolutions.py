@@ -12,6 +12,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
 
 from .graph import Graph, for_each, pairs, working
+from .products import check_dtypes
 from .reductions import summed
 from .shapes import corner, pad
 from .table import translates
@@ -42,6 +43,7 @@ def convolution(
     groups: int,
 ) -> ir.Value:
     """A convolution over the axes after batch and features, or a transposed one."""
+    check_dtypes(t, x, kernel, bias)
     rank = len(dims_of(kernel)) - 2
     if len(dims_of(x)) == rank + 1:
         x = t.reshape(x, (_ONE, *dims_of(x)))

@@ -45,6 +45,18 @@ def check_equal(t: Graph, size: Expr, wanted: Expr, what: str) -> None:
         _check(t, size, "EQ", wanted, f"{what} is {size}, and has to be {wanted}")
 
 
+def check_not_one(t: Graph, size: Expr, message: str) -> None:
+    """Check at each call that a size is not 1.
+
+    Raises UnsupportedError inside loops and branches, where no call checks it.
+    """
+    if size.constant is not None:
+        return
+    if not _is_always_run():
+        raise t.refuse(f"{message}, which cannot be checked in a loop or branch")
+    _check(t, size, "NE", Expr.const(1), message)
+
+
 def check_not_negative(t: Graph, number: Expr, message: str) -> None:
     """Check at each call that an expression over sizes is not negative.
 

@@ -37,9 +37,20 @@ def dot(
     return t.op("dot_general", [x, y], dims, t.element(dtype or t.dtype_of(x)), dot_dimension_numbers=numbers)
 
 
+def check_dtypes(t: Graph, *operands: ir.Value | None) -> None:
+    """Raises UnsupportedError for operands of several dtypes, as PyTorch does when it runs the op."""
+    dtypes = [str(t.dtype_of(value)).removeprefix("torch.") for value in operands if value is not None]
+    if len(set(dtypes)) > 1:
+        raise t.refuse(
+            f"its operands have the dtypes {', '.join(dtypes)}, and PyTorch wants one",
+            "convert them, such as x.to(weight.dtype) or module.to(x.dtype)",
+        )
+
+
 @translates("mm", "dot", "mv", "bmm")
 def plain_product(t: Graph, x: ir.Value, y: ir.Value, *_: Any) -> ir.Value:
     """A product of matrices, of a matrix and a vector, of vectors, or of two batches of matrices."""
+    check_dtypes(t, x, y)
     return _product(t, x, y, t.dtype_of(x))
 
 
@@ -65,12 +76,14 @@ def _added(t: Graph, bias: ir.Value, found: ir.Value, beta: Any, alpha: Any) -> 
 @translates("addmm", "addmv", "baddbmm")
 def product_and_sum(t: Graph, bias: ir.Value, x: ir.Value, y: ir.Value, beta: Any = 1, alpha: Any = 1) -> ir.Value:
     """beta * bias + alpha * (x @ y)."""
+    check_dtypes(t, bias, x, y)
     return _added(t, bias, _product(t, x, y, working(t.dtype)), beta, alpha)
 
 
 @translates("addbmm")
 def products_and_sum(t: Graph, bias: ir.Value, x: ir.Value, y: ir.Value, beta: Any = 1, alpha: Any = 1) -> ir.Value:
     """beta * bias + alpha * the sum of the products of all pairs of matrices."""
+    check_dtypes(t, bias, x, y)
     kind = working(t.dtype)
     found = t.reduce([_product(t, x, y, kind)], [t.constant(0, kind)], [0], "add")[0]
     return _added(t, bias, found, beta, alpha)
@@ -79,6 +92,7 @@ def products_and_sum(t: Graph, bias: ir.Value, x: ir.Value, y: ir.Value, beta: A
 @translates("linear")
 def linear(t: Graph, x: ir.Value, weight: ir.Value, bias: ir.Value | None = None) -> ir.Value:
     """x @ weight.T + bias along the last axis."""
+    check_dtypes(t, x, weight, bias)
     dtype = t.dtype if bias is None else working(t.dtype)
     found = dot(t, x, weight, 0, (len(dims_of(x)) - 1, len(dims_of(weight)) - 1), dtype)
     return found if bias is None else _added(t, bias, found, 1, 1)
@@ -87,6 +101,7 @@ def linear(t: Graph, x: ir.Value, weight: ir.Value, bias: ir.Value | None = None
 @translates("matmul")
 def matmul(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
     """Python's @: the last two axes are matrices, a vector is one row or column, the other axes are broadcast."""
+    check_dtypes(t, x, y)
     left, right = dims_of(x), dims_of(y)
     if len(right) <= 2:
         return dot(t, x, y, 0, (len(left) - 1, max(len(right) - 2, 0)))

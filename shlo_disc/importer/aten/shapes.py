@@ -14,7 +14,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr, ceildiv
 
 from .graph import Graph, axis_of, numbers_of
-from .index_ranges import check_equal, check_in_range
+from .index_ranges import check_equal, check_in_range, check_not_one
 from .table import translates
 
 _ZERO, _ONE = Expr.const(0), Expr.const(1)
@@ -23,11 +23,23 @@ _END = (1 << 63) - 1
 
 
 @translates(
-    "view", "_unsafe_view", "reshape", "squeeze", "squeeze.dim", "squeeze.dims", "unsqueeze", "view_copy",
-    "squeeze_copy", "unsqueeze_copy", "flatten.using_ints", "unflatten.int",
+    "view", "_unsafe_view", "reshape", "unsqueeze", "view_copy", "unsqueeze_copy", "flatten.using_ints",
+    "unflatten.int",
 )  # fmt: skip
 def reshaped(t: Graph, x: ir.Value, *_: Any) -> ir.Value:
     """The same elements in the shape of the result."""
+    return t.reshape(x, t.dims)
+
+
+@translates("squeeze", "squeeze.dim", "squeeze.dims", "squeeze_copy", "squeeze_copy.dim", "squeeze_copy.dims")
+def squeezed(t: Graph, x: ir.Value, axes: int | Sequence[int] | None = None) -> ir.Value:
+    """Axes of size 1 left out. A size with a name is kept, and each call checks that it is not 1."""
+    dims = dims_of(x)
+    rank = len(dims)
+    chosen = range(rank) if axes is None else [axis_of(a, rank) for a in ([axes] if isinstance(axes, int) else axes)]
+    for axis in chosen if rank else ():
+        text = f"{t.line} squeezes an axis of size {dims[axis]}, whose result has another rank where that is 1"
+        check_not_one(t, dims[axis], f"{text}: squeeze only axes that are always 1, such as squeeze(-1)")
     return t.reshape(x, t.dims)
 
 
