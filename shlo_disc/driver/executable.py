@@ -138,6 +138,7 @@ class Executable(Sized, NativeOwner):
         on = self._client if self.target == CPU else gpu_client(0, self._options.replicas)
         loaded = on.load(self._artifact, in_tree=self._trees[0], out_tree=self._trees[1])
         loaded.keeps = getattr(self.program, "keeps", ())
+        loaded.has_executable = True
         if (gradient := self._gradient) is not None:
             loaded.gradient = lambda: gradient().loaded
         return loaded

@@ -76,7 +76,8 @@ class BoundExecutable(NativeOwner):
         def __getattr__(self, name: str) -> Any:
             """Raises AttributeError, which names the object that has the attribute."""
             program = self.__dict__.get("executable")
-            text = missing_text(type(self).__name__, name, getattr(program, "name", ""))
+            is_ours = getattr(program, "has_executable", False)
+            text = missing_text(type(self).__name__, name, getattr(program, "name", ""), is_ours)
             if hasattr(type(program), name):
                 text = f"a bound program has no {name!r}, but its program has: use bound.executable.{name}"
             raise AttributeError(text, name=name, obj=self)

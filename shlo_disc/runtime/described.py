@@ -97,10 +97,23 @@ def target_text(header: Mapping[str, Any]) -> str:
     return str(target.get("name") or target.get("cpu") or target.get("triple", "cpu").partition("-")[0])
 
 
-def missing_text(kind: str, attribute: str, program: str) -> str:
-    """A sentence on why a loaded program lacks an attribute."""
+def missing_text(kind: str, attribute: str, program: str, has_executable: bool = False) -> str:
+    """A sentence on why a loaded or bound program lacks an attribute.
+
+    has_executable: it comes from an Executable of this process, and from no file.
+    """
     if attribute not in _OF_THE_COMPILE:
         return f"{kind!r} object has no attribute {attribute!r}"
+    if has_executable and kind == "BoundExecutable":
+        return (
+            f"a bound program has no {attribute!r}, but the Executable that it was bound from has: after executable = "
+            f"shlo_disc.compile(...) and bound = executable.bind(...), use executable.{attribute}"
+        )
+    if has_executable:
+        return (
+            f"the native code of {program!r} has no {attribute!r}, but the Executable that it belongs to has: use "
+            f"executable.{attribute} in place of executable.loaded.{attribute}"
+        )
     return (
         f"{program!r} was loaded as native code, without the program it was compiled from, which {attribute!r} needs: "
         "use that of the Executable that shlo_disc.compile gives, or `profile(args)` for the times of commands"

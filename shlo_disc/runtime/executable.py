@@ -51,12 +51,14 @@ class LoadedExecutable(NativeOwner):
 
     In functions that JAX traces (`jax.jit`, `jax.vmap`, `jax.grad`), calls accept JAX's tracers (docs/in-jax.md).
     `gradient` returns the vector-Jacobian product of the program there, of flat arguments and cotangents of results.
-    `keeps`: objects of this process that the program calls, such as Python functions.
+    `keeps`: objects of this process that the program calls, such as Python functions. `has_executable`: tells whether
+    it belongs to an Executable of this process, and was read from no file.
     """
 
     pickle_instead = "pickle its artifact, which is to be trusted anew, or the Executable, which is compiled anew"
     gradient: Callable[[], LoadedExecutable] | None = None
     keeps: Sequence[Any] = ()
+    has_executable: bool = False
 
     def __init__(
         self,
@@ -133,7 +135,7 @@ class LoadedExecutable(NativeOwner):
 
         def __getattr__(self, name: str) -> Any:
             """Raises AttributeError, which says of what only a compile knows where to find it."""
-            text = missing_text(type(self).__name__, name, self.__dict__.get("name", ""))
+            text = missing_text(type(self).__name__, name, self.__dict__.get("name", ""), self.has_executable)
             raise AttributeError(text, name=name, obj=self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

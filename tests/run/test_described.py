@@ -119,6 +119,17 @@ def test_a_loaded_program_says_what_it_has_not(executable: shlo_disc.Executable,
         _ = loaded.explian
 
 
+def test_a_program_of_this_process_says_which_object_has_it(executable: shlo_disc.Executable) -> None:
+    names = ("explain", "report", "as_text", "signature", "launches")
+    bound = executable.bind(np.ones((2, 8), np.float32))
+    for name in names:
+        with pytest.raises(AttributeError, match=f"the Executable that it was bound from has: .*executable.{name}$"):
+            getattr(bound, name)
+        with pytest.raises(AttributeError, match=f"use executable.{name} in place of executable.loaded.{name}$"):
+            getattr(executable.loaded, name)
+        assert hasattr(executable, name)
+
+
 def test_a_loaded_program_does_what_serving_needs(executable: shlo_disc.Executable, tmp_path: Path) -> None:
     executable.save(tmp_path / "score.disc")
     loaded = shlo_disc.load(tmp_path / "score.disc", trust=True)
