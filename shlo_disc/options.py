@@ -34,6 +34,7 @@ _ELSEWHERE = {
         **dict.fromkeys(("args", "kwargs"), "; shlo_disc.compile has it, and here names of sizes go into dynamic="),
         "target": "; shlo_disc.compile has it",
     },
+    "shlo_disc.Executable.bind": {"output": "; give options=shlo_disc.Options(output=...) to shlo_disc.compile"},
 }
 """Advice on options that another function has."""
 
@@ -55,6 +56,11 @@ def _instead_of(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
 
 
+def owner_of(function: Callable[..., Any]) -> str:
+    """The name of a function of the package that takes options, as `check_names` has it."""
+    return "shlo_disc." + function.__qualname__.removesuffix(".__init__")
+
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
 
@@ -63,7 +69,7 @@ def takes_options(function: _Function) -> _Function:
     """Makes a function of the package raise OptionError for keywords that it does not have."""
     parameters = inspect.signature(function).parameters
     known = [name for name in parameters if name != "self"]
-    owner = "shlo_disc." + function.__qualname__.removesuffix(".__init__")
+    owner = owner_of(function)
     by_name = [name for name, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
 
     @functools.wraps(function)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shlo_disc.driver.stages import STAGES
 from shlo_disc.errors import OTHER_PROCESSOR, ArtifactError, OptionError, check_folder
-from shlo_disc.options import CPU, Options
+from shlo_disc.options import CPU, Options, takes_options
 from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable
+from shlo_disc.runtime.call_arguments import takes_weights
 from shlo_disc.runtime.clients import client, gpu_client
 from shlo_disc.runtime.described import count_text, program_table, program_text, target_row, target_text
 from shlo_disc.runtime.dims import all_dims, by_name
@@ -106,6 +107,7 @@ class Executable(Sized, NativeOwner):
         """
         return self._loaded.execute_sharded(shards, output=self._output)
 
+    @takes_weights
     def bind(
         self,
         *args: Any,
@@ -201,6 +203,7 @@ class Executable(Sized, NativeOwner):
         """The artifact: header, native code, constants."""
         return self._artifact
 
+    @takes_options
     def save(self, path: str | os.PathLike[str], *, prepack: bool = False) -> None:
         """Write the program to a file, which `shlo_disc.load` loads without a compiler.
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.errors import ArgumentTypeError, DiscError, ShapeError
-from shlo_disc.options import CPU
+from shlo_disc.options import CPU, takes_options
 from shlo_disc.shape_dialect.dtypes import BY_NAME
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import _native
 from .artifact import Artifact
 from .bound_executable import BoundExecutable
-from .call_arguments import takes_call
+from .call_arguments import takes_call, takes_weights
 from .call_results import CommandTime, MemoryStats, command_times, output_of
 from .cuda_libraries import nccl_names
 from .described import missing_text, program_table, program_text, target_row, target_text
@@ -226,6 +226,7 @@ class LoadedExecutable(NativeOwner):
             raise ValueError(f"'{self.name}' runs on {self.num_replicas} different GPUs, not on {places}")
         return first.execute_sharded(calls, memories, output_of(output), on)
 
+    @takes_weights
     def bind(
         self,
         *args: Any,
@@ -302,6 +303,7 @@ class LoadedExecutable(NativeOwner):
         """The program as bytes, which `Client.load(data, trust=True)` reads."""
         return self._artifact.serialize()
 
+    @takes_options
     def save(self, path: str | os.PathLike[str], *, prepack: bool = False) -> None:
         """Write the program to a file, as `Executable.save` does."""
         (self._artifact.prepacked() if prepack else self._artifact).save(path)

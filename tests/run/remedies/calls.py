@@ -33,6 +33,50 @@ class DoublePrecisionOfBound(DoublePrecision):
         return compiled_layer().bind(X.astype(np.float64))
 
 
+class BoundByName(Case):
+    error = OptionError
+    remedy = r"no option 'w' of shlo_disc\.\w+\.bind: it is an argument of .* by name as in (weights)=\{('w'): \.\.\.\}"
+
+    def provoke(self) -> Any:
+        return self.program().bind(X, w=W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.program().bind(X, **{found[1]: {value_of(found[2]): W}})(), X @ W
+
+    @staticmethod
+    def program() -> Any:
+        return compiled_layer()
+
+
+class BoundByNameOfLoaded(BoundByName):
+    @staticmethod
+    def program() -> Any:
+        return compiled_layer().loaded
+
+
+class MisspeltOptionOfBind(BoundByName):
+    remedy = r"there is no option 'cpy' of shlo_disc\.Executable\.bind; did you mean '(\w+)'\?"
+
+    def provoke(self) -> Any:
+        return self.program().bind(X, cpy=False)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.program().bind(X, **{found[1]: False})(W), X @ W
+
+
+class OutputOfBind(BoundByName):
+    remedy = r"bind; give options=shlo_disc\.Options\((output)=\.\.\.\) to shlo_disc\.compile"
+
+    def provoke(self) -> Any:
+        return self.program().bind(X, output="jax")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        options = shlo_disc.Options(**{found[1]: "jax"})  # type: ignore[arg-type]
+        result = shlo_disc.compile(layer, args=LAYER_ARGS, options=options).bind(X)(W)
+        assert isinstance(result, jax.Array)
+        return result, X @ W
+
+
 class WrongRank(Case):
     error = ShapeError
     remedy = r"Rank mismatch for args\[0\]: expected \(b, (\d+)\) and called with \(4,\)"
