@@ -212,7 +212,7 @@ class FilteredJit:
         if fault := positions_fault(self._dynamic, args):
             raise OptionError(fault)
         if len(self._dynamic) != len(args):
-            raise OptionError(count_fault(self._function, self._dynamic, call))
+            raise OptionError(count_fault(self._function, self._dynamic, call, is_filtered=True))
         return self._of_arrays([*zip(self._dynamic, args, strict=True), (None, kwargs)], static)
 
     @staticmethod

@@ -16,6 +16,7 @@ from tests.run.remedies import (
     commands,
     files,
     jitted,
+    methods,
     plugin,
     shapes,
     specifications,
@@ -37,7 +38,8 @@ def cases_of(module: ModuleType) -> list[type[Case]]:
 
 
 MODULES = (
-    specifications, shapes, traced, traced_sizes, wanted_numbers, calls, jitted, files, commands, torch_programs, plugin
+    specifications, shapes, traced, traced_sizes, wanted_numbers, calls, jitted, methods, files, commands,
+    torch_programs, plugin,
 )  # fmt: skip
 CASES = [case for module in MODULES for case in cases_of(module)]
 
