@@ -60,8 +60,8 @@ def list_fault(
     for place, name, entry, value in given:
         if isinstance(entry, str) and isinstance(value, list | tuple) and _are_numbers(value):
             return (
-                f"dynamic= has {entry!r} for {place}, which is a {type(value).__name__} of numbers, and so are as many "
-                f"arguments: pass one array, numpy.asarray({name})"
+                f"dynamic= has {entry!r} for {place}, which is a {type(value).__name__} of numbers, and JAX takes each "
+                f"of them as an argument: pass one array, numpy.asarray({name})"
             )
     return ""
 

@@ -26,6 +26,7 @@ from .dtype_faults import with_conversion
 from .in_jax import JaxFunction, is_traced
 from .jax_arrays import jax_converter
 from .keys import key_array, key_dtype
+from .lists import with_arrays
 from .load_checks import check_device, check_replicas, trusted
 from .native_module import install_blas, install_custom_call, install_extension_dtype, install_lapack
 from .native_owner import NativeOwner
@@ -183,7 +184,8 @@ class LoadedExecutable(NativeOwner):
         if self._names_of_torch:
             names = self._names_of_torch[: bound + len(tree.children[0].children)]
             return explainer_of_torch(self.name, names, bound, self.parameter_names.weights)
-        return explained(self.name, tree, self.parameter_names, bound)
+        explain = explained(self.name, tree, self.parameter_names, bound)
+        return with_arrays(explain, tree, self.header["arguments"], self.parameter_names.names, bound)
 
     @functools.cached_property
     def in_jax(self) -> JaxFunction:

@@ -215,6 +215,19 @@ def differing(expected: Sequence[TreeSpec], values: Sequence[Any]) -> list[int]:
     return [i for i, (spec, value) in pairs if next(_differences("", spec, value), None) is not None]
 
 
+def sequences_for_leaves(path: str, spec: TreeSpec, value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a value that are lists or tuples where a leaf is expected, with their paths."""
+    if spec.kind == "leaf":
+        if isinstance(value, list | tuple):
+            yield path, value
+        return
+    actual = TreeSpec.of(value)
+    is_alike = (spec.kind, spec.type, spec.keys) == (actual.kind, actual.type, actual.keys)
+    if is_alike and len(spec.children) == len(actual.children):
+        for step, child, part in _steps(spec, value):
+            yield from sequences_for_leaves(path + step, child, part)
+
+
 def _differences(path: str, spec: TreeSpec, value: Any) -> Iterator[tuple[str, str, str, str]]:
     actual = TreeSpec.of(value)
     if spec.kind == "custom":

@@ -77,6 +77,64 @@ class OutputOfBind(BoundByName):
         return result, X @ W
 
 
+class ListGiven(Case):
+    error = ArgumentTypeError
+    remedy = r"\n'layer' takes x, w: args\[0\] is x\. Pass numpy\.(asarray)\((x), '(float32)'\) for the list x\n"
+
+    def provoke(self) -> Any:
+        return self.program()(X.tolist(), W)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        x = {"x": X.tolist()}[found[2]]
+        return self.program()(getattr(np, found[1])(x, found[3]), W), X @ W
+
+    @staticmethod
+    def program() -> Any:
+        return compiled_layer()
+
+
+class ListGivenByName(ListGiven):
+    def provoke(self) -> Any:
+        return self.program()(w=W, x=X.tolist())
+
+
+class ListGivenOfLoaded(ListGiven):
+    @staticmethod
+    def program() -> Any:
+        compiled_layer().save("layer.disc")
+        return shlo_disc.load("layer.disc", trust=True)
+
+
+class ListGivenToBind(ListGiven):
+    def provoke(self) -> Any:
+        return self.program().bind(X.tolist())
+
+
+class ListGivenOfBound(ListGiven):
+    remedy = r"\n'layer' takes x, w: args\[1\] is w\. Pass numpy\.(asarray)\((w), '(float32)'\) for the list w\n"
+
+    def provoke(self) -> Any:
+        return self.program().bind(X)(W.tolist())
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.program().bind(X)(getattr(np, found[1])({"w": W.tolist()}[found[2]], found[3])), X @ W
+
+
+class TupleGivenInDict(Case):
+    error = ArgumentTypeError
+    remedy = r"\. Pass numpy\.(asarray)\(args\[0\]\['(k)'\], '(int32)'\) for the tuple args\[0\]\['k'\]\n"
+
+    def provoke(self) -> Any:
+        return self.program()({"k": (1, 2, 3)})
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.program()({found[2]: getattr(np, found[1])((1, 2, 3), found[3])}), [2, 4, 6]
+
+    @staticmethod
+    def program() -> Any:
+        return shlo_disc.compile(lambda p: 2 * p["k"], args=({"k": ("n", "int32")},))
+
+
 class WrongRank(Case):
     error = ShapeError
     remedy = r"Rank mismatch for args\[0\]: expected \(b, (\d+)\) and called with \(4,\)"
