@@ -45,6 +45,12 @@ def check_specifications(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         raise ProgramError(f"args= has a shape and a dtype for each argument: write args={pairs!r}")
     for name, values in (("args", list(args)), ("kwargs", dict(kwargs))):
         for path, leaf in jax.tree_util.tree_flatten_with_path(values, is_leaf=_is_whole)[0]:
+            if _has_no_shape(leaf):
+                raise ProgramError(
+                    f"args= and kwargs= have pairs of a shape and a dtype: {name}{jax.tree_util.keystr(path)} has "
+                    f"{_short(leaf[0])} for the shape, which is a text such as 'b, 768' or a tuple such as ('b', 768), "
+                    "with a number or a name for each size; () is the shape of a number"
+                )
             if (wanted := _wanted(leaf)) is not None:
                 where = f"{name}{jax.tree_util.keystr(path)}"
                 setting = ", or fix a setting by functools.partial(function, ...)" if isinstance(leaf, str) else ""
@@ -148,7 +154,19 @@ def _level_of_caller() -> int:
 
 def _is_whole(value: Any) -> bool:
     """Tells whether an entry is one specification, right or wrong, and no container of others."""
-    return is_pair(value) or _wanted(value) is not None
+    return is_pair(value) or _wanted(value) is not None or _has_no_shape(value)
+
+
+def _has_no_shape(value: Any) -> bool:
+    """Tells whether an entry is a pair with a dtype, and with something else where the shape belongs."""
+    if not isinstance(value, tuple | list) or len(value) != 2 or isinstance(value[0], str | tuple | list | int):
+        return False
+    return isinstance(value[1], type | np.dtype) or isinstance(value[1], str) and is_dtype(value[1])
+
+
+def _short(value: Any) -> str:
+    """A value in a message: its type for what has a long text."""
+    return repr(value) if value is None or isinstance(value, float | dict) else f"a {type(value).__name__}"
 
 
 def _wanted(value: Any) -> tuple[Any, ...] | None:

@@ -101,6 +101,42 @@ class SizeWithoutName(Case):
         return run_add_one(shlo_disc.compile(add_one, args=((shape, "float32"),)), 3, 4)
 
 
+class NoShape(Case):
+    error = ProgramError
+    remedy = (
+        r"args\[0\] has None for the shape, which is a text such as ('b, 768') or a tuple such as (\('b', 768\)), "
+        r"with .*; (\(\)) is the shape of a number"
+    )
+    shape: ClassVar[Any] = None
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=((self.shape, "float32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        shapes = [value_of(text) for text in found.groups()]
+        programs = [shlo_disc.compile(add_one, args=((shape, "float32"),)) for shape in shapes]
+        assert float(programs[2](np.float32(1))) == 2
+        np.testing.assert_array_equal(*run_add_one(programs[0], 2, 768))
+        return run_add_one(programs[1], 3, 768)
+
+
+class ArrayForShape(NoShape):
+    remedy = NoShape.remedy.replace("None", "a ndarray")
+    shape = np.zeros(3, np.float32)
+
+
+class AxesForShape(NoShape):
+    remedy = NoShape.remedy.replace("None", r"\{0: 'b'\}")
+    shape: ClassVar[Any] = {0: "b"}
+
+
+class NoShapeByName(NoShape):
+    remedy = NoShape.remedy.replace(r"args\[0\]", r"kwargs\['x'\]")
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(), kwargs={"x": (self.shape, "float32")})
+
+
 class SizeOfTensorFlow(SizeWithoutName):
     remedy = r"args= has 'None, 4': write a number or a name, such as (b), for each size, and not '(None)'"
     shape = "None, 4"
