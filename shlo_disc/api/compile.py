@@ -11,15 +11,15 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack, overload
 
 from shlo_disc.api.jit import Arguments, Jitted
+from shlo_disc.api.refused import refuse_compiled, refuse_no_function, refuse_tensors, refuse_torch
 from shlo_disc.driver.compiling import compile_read
 from shlo_disc.driver.recording import record_read
-from shlo_disc.errors import OF_PYTORCH, OptionError, ProgramError
+from shlo_disc.errors import OptionError
 from shlo_disc.importer.program import read
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.importer.reader import Limits
 from shlo_disc.lowering.progress import showing
 from shlo_disc.options import Options, check_names, takes_options
-from shlo_disc.runtime.native_owner import NativeOwner
 
 if TYPE_CHECKING:
     from shlo_disc.api.filtered import FilteredJit
@@ -94,8 +94,9 @@ def compile(
         from shlo_disc.torch import compile_exported
 
         return compile_exported(program, options, target)
-    _refuse_module(program)
-    _refuse_tensors([args, kwargs])
+    refuse_compiled(program)
+    refuse_torch(program)
+    refuse_tensors([args, kwargs])
     with showing(getattr(program, "__name__", ""), options.has_progress):
         return _compile(program, target, options, args, kwargs, constraints)
 
@@ -127,41 +128,6 @@ def _is_exported_by_torch(program: Any) -> bool:
     """Tells whether a program is a `torch.export.ExportedProgram`; without PyTorch imported, nothing is."""
     export = sys.modules.get("torch.export")
     return export is not None and isinstance(program, export.ExportedProgram)
-
-
-def _refuse_module(program: Any) -> None:
-    """Raises ProgramError, with what to do, for a `torch.nn.Module`, and for what these functions have returned."""
-    filtered = sys.modules.get("shlo_disc.api.filtered")
-    if isinstance(program, Jitted | NativeOwner) or (filtered and isinstance(program, filtered.FilteredJit)):
-        raise ProgramError(
-            f"cannot compile an object that is compiled already, {program!r}: call it, or compile the function itself"
-        )
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return
-    if isinstance(program, torch.nn.Module) or isinstance(getattr(program, "__self__", None), torch.nn.Module):
-        raise ProgramError(
-            "a torch.nn.Module is compiled as shlo_disc.compile(torch.export.export(module, args, dynamic_shapes=...)) "
-            "or by torch.compile(module, backend='shlo_disc')"
-        )
-    if _is_of_torch(program, torch):
-        raise ProgramError(f"{getattr(program, '__name__', program)!r} is a function of PyTorch: {OF_PYTORCH}")
-
-
-def _is_of_torch(function: Any, torch: Any) -> bool:
-    """Tells whether a function is one that PyTorch defines, or has compiled."""
-    name, module = getattr(function, "__name__", ""), getattr(function, "__module__", None) or ""
-    if hasattr(function, "_torchdynamo_orig_callable"):
-        return True
-    is_torch = module == "torch" or module.startswith("torch.")
-    return callable(function) and (is_torch or getattr(torch, name, None) is function)
-
-
-def _refuse_tensors(arguments: Any) -> None:
-    """Raises ProgramError where examples for a JAX function are tensors of PyTorch."""
-    torch = sys.modules.get("torch")
-    if torch is not None and any(isinstance(v, torch.Tensor) for v in torch.utils._pytree.tree_leaves(arguments)):
-        raise ProgramError(f"args= has tensors of PyTorch, and JAX traces the function: {OF_PYTORCH}")
 
 
 def _as_options(given: Any) -> str:
@@ -242,7 +208,9 @@ def jit(
             static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums,
             filter=filter,
         )  # fmt: skip
-    _refuse_module(function)
+    refuse_compiled(function)
+    refuse_torch(function)
+    refuse_no_function(function)
     static = Arguments.of(function, static_argnums, static_argnames, "static_arg")
     donated = Arguments.of(function, donate_argnums, None, "donate_arg").numbers
     jitted = functools.partial(

@@ -17,6 +17,7 @@ from tests.run.remedies import (
     files,
     jitted,
     methods,
+    objects,
     plugin,
     shapes,
     specifications,
@@ -38,8 +39,8 @@ def cases_of(module: ModuleType) -> list[type[Case]]:
 
 
 MODULES = (
-    specifications, shapes, traced, traced_sizes, wanted_numbers, calls, jitted, methods, files, commands,
-    torch_programs, plugin,
+    specifications, shapes, traced, traced_sizes, wanted_numbers, calls, jitted, methods, objects, files,
+    commands, torch_programs, plugin,
 )  # fmt: skip
 CASES = [case for module in MODULES for case in cases_of(module)]
 

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
-import pytest
 
 import shlo_disc
-from shlo_disc.errors import ArgumentTypeError, OptionError, ProgramError, RecompileError
+from shlo_disc.errors import ArgumentTypeError, OptionError, RecompileError
 
-from .case import LAYER_ARGS, Case, Numbers, W, X, add_one, compiled_layer, layer, value_of
+from .case import Case, Numbers, W, X, add_one, layer, value_of
 
 
 def scaled(x: Any, factors: Any) -> Any:
@@ -62,21 +61,6 @@ class EmptyOfName(EmptySecond):
 
     def follow(self, found: re.Match[str]) -> Numbers:
         return self.called(shlo_disc.jit(add_one, dynamic=(f"{value_of(found[1])}, _",)))
-
-
-class CompiledAlready(Case):
-    error = ProgramError
-    remedy = r"compiled already, <Executable layer.*: call it, or (compile) the function itself"
-
-    def provoke(self) -> Any:
-        return shlo_disc.jit(compiled_layer(), dynamic=("b, _", None))
-
-    def follow(self, found: re.Match[str]) -> Numbers:
-        for again in (shlo_disc.jit(layer), shlo_disc.jit(layer, filter=True)):
-            with pytest.raises(ProgramError, match="is compiled already, <shlo_disc.jit of layer"):
-                shlo_disc.compile(again, args=LAYER_ARGS)
-        assert np.array_equal(compiled_layer()(X, W), X @ W)
-        return getattr(shlo_disc, found[1])(layer, args=LAYER_ARGS)(X, W), X @ W
 
 
 class SecondSizeBesideNames(SecondSize):
