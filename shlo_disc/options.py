@@ -56,6 +56,12 @@ def _instead_of(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Raises OptionError for a value that is neither True nor False."""
+    if value not in (True, False):
+        raise OptionError(f"{name} must be True or False, not {value!r}")
+
+
 def owner_of(function: Callable[..., Any]) -> str:
     """The name of a function of the package that takes options, as `check_names` has it."""
     return "shlo_disc." + function.__qualname__.removesuffix(".__init__")
@@ -372,6 +378,8 @@ class Options:
     def _check_choices(self) -> None:
         either = (True, False, None)
         for name, allowed in (
+            ("verify", (True, False)),
+            ("symbolic", (True, False)),
             ("reuse", (True, False)),
             ("deterministic", (True, False)),
             ("isolate", (True, False)),

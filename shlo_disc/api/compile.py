@@ -19,7 +19,7 @@ from shlo_disc.importer.program import read
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.importer.reader import Limits
 from shlo_disc.lowering.progress import showing
-from shlo_disc.options import Options, check_names, takes_options
+from shlo_disc.options import Options, check_flag, check_names, takes_options
 
 if TYPE_CHECKING:
     from shlo_disc.api.filtered import FilteredJit
@@ -83,8 +83,7 @@ def compile(
     tools of the target are missing.
     """
     options = Options() if options is None else options
-    if not isinstance(options, Options):
-        raise OptionError(f"options must be a shlo_disc.Options, not {options!r}{_as_options(options)}")
+    _check_options(options)
     if _is_exported_by_torch(program):
         if args is not None or kwargs is not None or constraints:
             raise OptionError(
@@ -128,6 +127,12 @@ def _is_exported_by_torch(program: Any) -> bool:
     """Tells whether a program is a `torch.export.ExportedProgram`; without PyTorch imported, nothing is."""
     export = sys.modules.get("torch.export")
     return export is not None and isinstance(program, export.ExportedProgram)
+
+
+def _check_options(options: Any) -> None:
+    """Raises OptionError, with what to write, for options that are no Options."""
+    if not isinstance(options, Options):
+        raise OptionError(f"options must be a shlo_disc.Options, not {options!r}{_as_options(options)}")
 
 
 def _as_options(given: Any) -> str:
@@ -202,6 +207,10 @@ def jit(
 
     Raises OptionError for options that contradict each other or do not match the function.
     """
+    check_flag("compile_once", compile_once)
+    check_flag("filter", filter)
+    if options is not None:
+        _check_options(options)
     if function is None:
         return functools.partial(
             jit, dynamic=dynamic, constraints=constraints, options=options, compile_once=compile_once,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from shlo_disc.options import takes_options
+from shlo_disc.options import check_flag, takes_options
 from shlo_disc.runtime import Artifact, LoadedExecutable
 from shlo_disc.runtime.clients import client, client_for
 
@@ -33,6 +33,7 @@ def load(
     It needs only NumPy, and imports neither JAX nor MLIR. Raises ArtifactError if the file is damaged, not trusted, or
     for another processor or device, DeviceError without a GPU, and OSError.
     """
+    check_flag("trust", trust)
     artifact = Artifact.open(path, trust=trust)
     return (client_for(artifact, threads) if artifact.trusted else client(threads)).load(
         artifact, cpu=cpu, in_tree=in_tree, out_tree=out_tree

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.errors import ArgumentTypeError, DiscError, ShapeError
-from shlo_disc.options import CPU, takes_options
+from shlo_disc.options import CPU, check_flag, takes_options
 from shlo_disc.shape_dialect.dtypes import BY_NAME
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -248,6 +248,8 @@ class LoadedExecutable(NativeOwner):
         would not change. Raises ValueError for `donate` with `copy=False`, ArgumentTypeError and ShapeError before
         anything is deleted, and AllocationError.
         """
+        check_flag("donate", donate)
+        check_flag("copy", copy)
         if weights is not None:
             with named_weights(weights) as arrays:
                 placed = self.parameter_names.with_weights(args, arrays)

@@ -311,6 +311,27 @@ OPTIONS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Options(hints=[1]),  # type: ignore[arg-type]
         "hints must map symbols to sizes, e.g. {'s': 128}, not [1]",
     ),
+    "an Options for jit": (
+        lambda: shlo_disc.jit(options={"threads": 1}),  # type: ignore[call-overload]
+        "options must be a shlo_disc.Options, not {'threads': 1}: write options=shlo_disc.Options(threads=1)",
+    ),
+    "compile_once as a string": (
+        lambda: shlo_disc.jit(compile_once="no"),  # type: ignore[call-overload]
+        "compile_once must be True or False, not 'no'",
+    ),
+    "filter as a string": (
+        lambda: shlo_disc.jit(filter="no"),  # type: ignore[call-overload]
+        "filter must be True or False, not 'no'",
+    ),
+    "trust as a string": (
+        lambda: shlo_disc.load("no.disc", trust="no"),  # type: ignore[arg-type]
+        "trust must be True or False, not 'no'",
+    ),
+    "copy as a string": (
+        lambda: shlo_disc.compile(ADD).bind(copy="no"),  # type: ignore[arg-type]
+        "copy must be True or False, not 'no'",
+    ),
+    "verify as a string": (lambda: Options(verify="no"), "verify must be one of (True, False), not 'no'"),  # type: ignore[arg-type]
     "a negative hint": (
         lambda: Options(hints={"s": -1}),
         "the hint for 's' must be an integer of at least 0, not -1",
