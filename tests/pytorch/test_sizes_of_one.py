@@ -10,8 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import shlo_disc  # noqa: E402
 from torch.export import Dim, export  # noqa: E402
+
+import shlo_disc  # noqa: E402
 
 
 class Applied(torch.nn.Module):
