@@ -52,8 +52,8 @@ def _contradiction(constraints: Sequence[str]) -> str:
     """The fault of constraints that no sizes of at least 1 satisfy, with two of them where these suffice; or ""."""
     try:
         relations = [Relation.parse(text) for text in constraints]
-    except ProgramError:  # JAX's parser says what is wrong
-        return ""
+    except ProgramError:
+        return _syntax_fault(constraints)
     if _is_satisfiable(relations):
         return ""
     for i, relation in enumerate(relations):
@@ -66,6 +66,22 @@ def _contradiction(constraints: Sequence[str]) -> str:
     found = next(((i, k) for i, k in pairs if not _is_satisfiable([relations[i], relations[k]])), range(len(relations)))
     texts = " and ".join(repr(constraints[i]) for i in found)
     return f"no call can satisfy the constraints {texts} together: change one of them, or leave it out"
+
+
+def _syntax_fault(constraints: Sequence[str]) -> str:
+    """The fault of the first constraint that JAX does not read, and what to write; "" where JAX says what is wrong."""
+    from shlo_disc.runtime.size_syntax import rewritten
+
+    for constraint in constraints:
+        sign = _COMPARISON.findall(constraint)[0]
+        instead = f" {sign} ".join(rewritten(side.strip()) for side in constraint.split(sign))
+        try:
+            Relation.parse(instead)
+        except ProgramError:
+            continue
+        if instead.replace(" ", "") != constraint.replace(" ", ""):
+            return f"constraints= has {constraint!r}: write {instead!r}"
+    return ""
 
 
 def _is_satisfiable(relations: Sequence[Relation]) -> bool:

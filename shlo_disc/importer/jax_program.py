@@ -7,6 +7,7 @@ import contextlib
 import io
 import itertools
 import re
+import tokenize
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from shlo_disc.errors import OF_PYTORCH, ArgumentTypeError, ProgramError
 from shlo_disc.importer.programs import JaxProgram
 from shlo_disc.runtime import callbacks
 from shlo_disc.runtime.exporting import exporting
+from shlo_disc.runtime.size_syntax import syntax_advice
 from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -247,4 +249,8 @@ def _spec(leaf: Any, scope: export.SymbolicScope) -> Any:
         return jax.ShapeDtypeStruct((), dtype)
     if fault := size_fault(text):
         raise ProgramError(fault)
-    return jax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope), dtype)
+    try:
+        return jax.ShapeDtypeStruct(export.symbolic_shape(text, scope=scope), dtype)
+    except (ValueError, tokenize.TokenError) as error:
+        advice = syntax_advice(text)
+        raise ProgramError(f"args= has {text!r}: {advice}" if advice else str(error)) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import tokenize
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -160,7 +161,11 @@ def specifications(
         raise
     except TypeError as error:
         raise ArgumentTypeError(_no_array(args, kwargs) or str(error)) from None
-    except (IndexError, ValueError) as error:  # the texts of JAX's parser, and sizes that an argument lacks
+    except (
+        IndexError,
+        ValueError,
+        tokenize.TokenError,
+    ) as error:  # JAX's parser, and sizes that are not there
         text = positions_fault(shapes[0], args) if isinstance(shapes, tuple) and shapes[1] is None else ""
         text = text or _too_many_sizes(str(error), args, kwargs, shapes)
         text = text or entry_fault(args, kwargs, shapes, lambda p, sizes, n: _other_rank(p, sizes, n, args, shapes))

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from .size_syntax import syntax_advice
+
 _WILD = ("*", "?", ":", "-1", "None", "")
 OtherRank = Callable[[Any, Sequence[str], tuple[int, ...]], str]
 """The fault of an entry with too many sizes: of the path of a leaf, the sizes that are stated, and its shape."""
@@ -110,6 +112,9 @@ def _faults_of_text(
         yield _Fault(text, separated)
         return
     wanted = _names(sizes)
+    if wanted == sizes and (advice := syntax_advice(entry, len(shape))):
+        yield _Fault(f"dynamic= has {entry!r} for {where}, whose shape is {shape}: {advice}")
+        return
     if wanted != sizes and sizes != [""]:
         wanted += ["..."] if len(wanted) < len(shape) and "..." not in wanted else []
         text = f"dynamic= has {entry!r} for {where}: a size that varies has a name: write {', '.join(wanted)!r}"

@@ -249,8 +249,7 @@ SPECIFICATIONS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "two names": (
         {"args": (("b b", "float32"),)},
-        "syntax error in symbolic shape 'b b' in dimension 0: expecting one of {STAR} but found NAME. "
-        "Parsed 'b ', remaining 'b'.",
+        "args= has 'b b': commas separate sizes: write 'b, b'",
     ),
     "unknown dtype": (
         {"args": (("b", "float33"),)},

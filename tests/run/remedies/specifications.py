@@ -101,6 +101,56 @@ class SizeWithoutName(Case):
         return run_add_one(shlo_disc.compile(add_one, args=((shape, "float32"),)), 3, 4)
 
 
+class SizesWithoutComma(Case):
+    error = ProgramError
+    remedy = r"args= has 'b 4': commas separate sizes: write '(b, 4)'"
+    shape: ClassVar[str] = "b 4"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=((self.shape, "float32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(shlo_disc.compile(add_one, args=((found[1], "float32"),)), 4, 4)
+
+
+class NumberBesideName(SizesWithoutComma):
+    remedy = r"args= has '4, 2b': write '(4, 2\*b)'"
+    shape = "4, 2b"
+
+
+class QuotientOfName(Case):
+    error = ProgramError
+    remedy = (
+        r"write '(floordiv\(b, 2\))' if another argument has the size (b); otherwise name this size, as by '(b)', and "
+        r"write '(2\*b)' for its multiple"
+    )
+
+    def provoke(self) -> Any:
+        return self.halves("b", "b//2")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        x, y = np.arange(6, dtype=np.float32), np.ones(3, np.float32)
+        by_function, by_name = self.halves(found[2], found[1]), self.halves(found[4], found[3])
+        dynamic = shlo_disc.jit(self.halved, dynamic=(found[4], found[3]))
+        return [by_function(x, y), by_name(x, y), dynamic(x, y)], [x[:3] + y] * 3
+
+    @staticmethod
+    def halved(x: Any, y: Any) -> Any:
+        return x[: x.shape[0] // 2] + y
+
+    @classmethod
+    def halves(cls, *sizes: str) -> Any:
+        return shlo_disc.compile(cls.halved, args=[(size, "float32") for size in sizes])
+
+
+class QuotientOfNameInDynamic(QuotientOfName):
+    error = OptionError
+    remedy = rf"dynamic= has 'b/2' for args\[1\], whose shape is \(3,\): {QuotientOfName.remedy}"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(self.halved, dynamic=("b", "b/2"))(np.ones(6, np.float32), np.ones(3, np.float32))
+
+
 class NoShape(Case):
     error = ProgramError
     remedy = (
