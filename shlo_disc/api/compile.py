@@ -203,7 +203,8 @@ def jit(
     Python numbers included, as in `equinox.filter_jit`. Use it for models that contain functions and settings besides
     arrays.
 
-    `.trace(...)` and `.lower(...)` of the function run the steps separately, as in `jax.jit`.
+    As in `jax.jit`, `.trace(...)` and `.lower(...)` of the function run the steps separately, `.eval_shape(...)`
+    returns the types of the results, and `.clear_cache()` forgets the compiled programs.
 
     Raises OptionError for options that contradict each other or do not match the function.
     """

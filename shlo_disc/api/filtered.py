@@ -189,6 +189,17 @@ class FilteredJit:
         """As `Jitted.lower`, of a function of the list of arrays."""
         return self.trace(*args, **kwargs).lower()
 
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """As `Jitted.eval_shape`; leaves of the result that are no arrays are as the function returns them."""
+        static, arrays = Static.of((args, kwargs), _place)
+        function = _OfArrays(self._function, static)
+        return function.result(jax.eval_shape(function, arrays))
+
+    def clear_cache(self) -> None:
+        """As `Jitted.clear_cache`."""
+        with self._lock:
+            self._programs = {}
+
     def _program(self, call: Call) -> tuple[tuple[_OfArrays, Jitted], list[Any]]:
         static, arrays = Static.of(call, _place)
         with self._lock:

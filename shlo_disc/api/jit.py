@@ -189,6 +189,22 @@ class Jitted:
         """
         return self.trace(*args, **kwargs).lower()
 
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The results for arguments as in `trace`, with a `jax.ShapeDtypeStruct` at each leaf, as of `jax.jit`.
+
+        The sizes are those of these arguments. Nothing is compiled and nothing runs.
+        """
+        import jax
+
+        statics, (rest, named) = self._split(args, kwargs)
+        function = self._function if statics == ((), ()) else _with_statics(self._function, statics)
+        return jax.eval_shape(function, *rest, **named)
+
+    def clear_cache(self) -> None:
+        """Forget the compiled programs, as of `jax.jit`: the next call compiles, and `compile_count` begins at 0."""
+        with self._lock:
+            self._programs = {}
+
     def _executables(self) -> list[Executable]:
         return [e for program in list(self._programs.values()) for _, e in program.executables]
 

@@ -172,6 +172,37 @@ def test_filter_is_checked() -> None:
         shlo_disc.jit(lambda s: ({1}, s), filter=True)(1)
 
 
+def test_types_of_results_without_a_compile() -> None:
+    function = shlo_disc.jit(
+        lambda x, w, axis: {"sum": (x @ w).sum(axis), "half": x[: x.shape[0] // 2]},
+        dynamic=("b, 4", None),
+        static_argnames="axis",
+    )
+    arguments = np.ones((6, 4), np.float32), spec(4, 3)
+    made = function.eval_shape(*arguments, axis=0)
+    assert made == jax.jit(lambda x, w: {"sum": (x @ w).sum(0), "half": x[:3]}).eval_shape(*arguments)
+    assert made == {"sum": spec(3), "half": spec(3, 4)} and function.compile_count == 0
+    filtered = shlo_disc.jit(lambda p: Layer(p.w, p.activation, p.w.shape[0]), filter=True, dynamic="n, 8")
+    for size in (4, 3):
+        made = filtered.eval_shape(Layer(jnp.ones((size, 8)), jnp.tanh, 2.0))
+        assert made.w == spec(size, 8) and made.activation is jnp.tanh and made.scale == size
+    assert filtered.compile_count == 0
+    assert [filtered(Layer(jnp.ones((size, 8)), jnp.tanh, 2.0)).scale for size in (4, 3)] == [4, 3]
+
+
+@pytest.mark.parametrize("is_filtered", [False, True])
+def test_programs_are_forgotten(is_filtered: bool) -> None:
+    function = shlo_disc.jit(lambda x: x + 1, filter=is_filtered)  # type: ignore[call-overload]
+    x = np.ones(3, np.float32)
+    for size in (3, 2):  # the second does not fit the first program
+        np.testing.assert_array_equal(function(x[:size]), x[:size] + 1)
+        assert function.compile_count == 1
+        function.clear_cache()
+        assert function.compile_count == 0
+    with pytest.raises(shlo_disc.OptionError, match="no call has compiled"):
+        _ = function.executable
+
+
 def test_keys() -> None:
     function = shlo_disc.jit(lambda key, n: jax.random.normal(key, (n,)), filter=True)
     key = jax.random.key(0)
