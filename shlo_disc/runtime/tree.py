@@ -221,6 +221,8 @@ def sequences_for_leaves(path: str, spec: TreeSpec, value: Any) -> Iterator[tupl
         if isinstance(value, list | tuple):
             yield path, value
         return
+    if spec.kind == "none":
+        return
     actual = TreeSpec.of(value)
     is_alike = (spec.kind, spec.type, spec.keys) == (actual.kind, actual.type, actual.keys)
     if is_alike and len(spec.children) == len(actual.children):

@@ -14,7 +14,7 @@ import shlo_disc
 ROOT = Path(shlo_disc.__file__).parent
 
 FLOORS = (
-    ("errors", "files", "options"),  # what everything stands on
+    ("errors", "options"),  # what everything stands on
     ("shape_dialect",),  # what is known of shapes and ops
     (
         "runtime",
