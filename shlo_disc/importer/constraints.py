@@ -54,16 +54,16 @@ def _contradiction(constraints: Sequence[str]) -> str:
         relations = [Relation.parse(text) for text in constraints]
     except ProgramError:
         return _syntax_fault(constraints)
-    if _is_satisfiable(relations):
+    if is_satisfiable(relations):
         return ""
     for i, relation in enumerate(relations):
-        if not _is_satisfiable([relation]):
+        if not is_satisfiable([relation]):
             return (
                 f"no call can satisfy the constraint {constraints[i]!r}: sizes are at least 1, and one that may be 0 "
                 'is named "b - 1" in the shape, where b is at least 1'
             )
     pairs = ((i, k) for k in range(len(relations)) for i in range(k))
-    found = next(((i, k) for i, k in pairs if not _is_satisfiable([relations[i], relations[k]])), range(len(relations)))
+    found = next(((i, k) for i, k in pairs if not is_satisfiable([relations[i], relations[k]])), range(len(relations)))
     texts = " and ".join(repr(constraints[i]) for i in found)
     return f"no call can satisfy the constraints {texts} together: change one of them, or leave it out"
 
@@ -84,7 +84,8 @@ def _syntax_fault(constraints: Sequence[str]) -> str:
     return ""
 
 
-def _is_satisfiable(relations: Sequence[Relation]) -> bool:
+def is_satisfiable(relations: Sequence[Relation]) -> bool:
+    """Tells whether some sizes of at least 1 satisfy all relations, as far as is known."""
     facts = Facts()
     try:
         for name in sorted({name for relation in relations for name in relation.symbols()}):
@@ -96,4 +97,4 @@ def _is_satisfiable(relations: Sequence[Relation]) -> bool:
     return True
 
 
-__all__ = ["constraint_fault"]
+__all__ = ["constraint_fault", "is_satisfiable"]

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 from shlo_disc.errors import DiscError, ProgramError
-from shlo_disc.shape_dialect.symbolic.expr import Expr, content
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
-from . import wanted_numbers
-from .user_code import Place, place_of
+from . import comparisons, wanted_numbers
+from .comparisons import written
+from .user_code import Place, is_of_place, line_of_equation, place_of
 
 OF_SIZES = ("DISC-P110", "DISC-P111")
 """The codes of errors about what a function does with sizes, and not with its specifications."""
@@ -134,7 +135,8 @@ def noted_traces() -> Iterator[None]:
     except Exception as error:
         place = place_of(error)
         if fault := _fault_of_sizes(error, place):
-            raise ProgramError(f"{place}: {fault}" if place else fault) from error
+            line = str(place or line_of_equation(error))
+            raise ProgramError(f"{line}: {fault}" if line else fault) from error
         if note := note_on(str(error), place):
             if (static := _STATIC.get()) and "x[:stop]" in note:
                 note = (
@@ -149,7 +151,7 @@ def _fault_of_sizes(error: Exception, place: Place | None) -> str:
     message = str(error)
     if found := _COMPARISON.search(message):
         left, operator, right = found.groups()
-        advice = _on_comparison(left, operator, right, place)
+        advice = comparisons.advice(left, operator, right, place, is_own=is_of_place(error, place))
         text = f"JAX cannot decide {left} {operator} {right} for all sizes while it traces"
     elif any(words in message for words in _NUMBER_WANTED):
         size = f"the size {found[1]}" if (found := _SIZE.search(message)) else "a size that has a name"
@@ -284,33 +286,6 @@ def _on_shapes(text: str) -> str:
     return ""
 
 
-def _on_comparison(left: str, op: str, right: str, place: Place | None) -> str:
-    try:
-        relation = Relation(op, Expr.parse(left), Expr.parse(right))
-    except ProgramError:
-        return ""
-    if op in ("==", "!="):
-        return f'where it always holds, state it: constraints=("{written(Relation.eq(relation.lhs, relation.rhs))}",)'
-    likely, other = sorted((relation, relation.negate()), key=lambda r: r.operator not in (">", ">="))
-    stated = (
-        f'state which one holds for yours, constraints=("{written(likely)}",) or constraints=("{written(other)}",), or '
-        "give shlo_disc.jit compile_once=False, which compiles a program for each outcome"
-    )
-    expression = place.expression if place else None
-    if isinstance(expression, ast.Compare) and len(expression.ops) == 1:
-        left, right = ast.unparse(expression.left), ast.unparse(expression.comparators[0])
-        return (
-            f"choose by jax.lax.cond(jax.numpy.asarray({left}) {op} {right}, ...), whose branches have results of the "
-            f"same shape. Else {stated}"
-        )
-    if expression is None or place and place.called() in ("builtins.min", "builtins.max"):
-        sizes = f"({left}, {right})"
-        return (
-            f"in place of min or max of sizes write jax.core.min_dim{sizes} or jax.core.max_dim{sizes}. Else {stated}"
-        )
-    return stated
-
-
 def comparison_in(error: BaseException) -> Relation | None:
     """The comparison of sizes that JAX could not decide, where an error came of that; None of other errors."""
     found = _COMPARISON.search(str(error.__cause__)) if error.__cause__ is not None else None
@@ -321,15 +296,6 @@ def comparison_in(error: BaseException) -> Relation | None:
         return Relation(operator, Expr.parse(left), Expr.parse(right))
     except ProgramError:
         return None
-
-
-def written(relation: Relation) -> str:
-    """The relation as people write it, with what constraints= takes: `n <= 16` for `- 2*n + 32 >= 0`."""
-    operator, size = relation.normal()
-    factor = content((c, m) for c, m in size.terms if m)
-    if operator == ">=" and factor > 1:
-        size = Expr.from_terms((c // factor, m) for c, m in size.terms)  # rounded down, as factor * e >= - c allows
-    return str(Relation(operator, size, Expr.const(0)).balanced())
 
 
 __all__ = ["OF_SIZES", "comparison_in", "note_on", "noted_traces", "static_option", "written"]

@@ -93,6 +93,34 @@ def container_at(frame: types.FrameType) -> Collection[Any]:
     return found if isinstance(found, set | frozenset | dict) else ()
 
 
+def is_of_place(error: BaseException, place: Place | None) -> bool:
+    """Tells whether an error about sizes was raised by an operator at a place, and not by a function called there."""
+    if place is None:
+        return False
+    if any("removed its internal frames" in note for note in getattr(error, "__notes__", ())):
+        return isinstance(place.expression, ast.Compare) or place.called().startswith("builtins.")
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame is not place.frame:
+        trace = trace.tb_next
+    while trace is not None and (trace := trace.tb_next) is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(_PACKAGE) and Path(file).name != "shape_poly.py":
+            return False
+    return True
+
+
+def line_of_equation(error: BaseException) -> str:
+    """The user's line of what JAX was lowering when an error was raised, such as "model.py:12"; "" where none was."""
+    trace = error.__traceback__
+    while trace is not None:
+        source = getattr(trace.tb_frame.f_locals.get("eqn"), "source_info", None)
+        for frame in getattr(getattr(source, "traceback", None), "frames", ()):
+            if is_users(frame.file_name):
+                return f"{frame.file_name}:{frame.line_num}"
+        trace = trace.tb_next
+    return ""
+
+
 def _expression(frame: types.FrameType, instruction: int) -> ast.expr | None:
     """The expression that a frame evaluates at an offset in its bytecode."""
     code = frame.f_code
@@ -142,4 +170,6 @@ def is_of_python(frame: types.FrameType) -> bool:
     return file.startswith(_NUMPY) or in_library
 
 
-__all__ = ["Place", "container_at", "is_of_jax", "is_of_python", "is_users", "place_of"]
+__all__ = [
+    "Place", "container_at", "is_of_jax", "is_of_place", "is_of_python", "is_users", "line_of_equation", "place_of",
+]  # fmt: skip

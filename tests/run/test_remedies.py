@@ -14,6 +14,7 @@ import pytest
 from tests.run.remedies import (
     calls,
     commands,
+    empties,
     files,
     jitted,
     methods,
@@ -39,7 +40,7 @@ def cases_of(module: ModuleType) -> list[type[Case]]:
 
 
 MODULES = (
-    specifications, shapes, traced, traced_sizes, wanted_numbers, calls, jitted, methods, objects, files,
+    specifications, shapes, empties, traced, traced_sizes, wanted_numbers, calls, jitted, methods, objects, files,
     commands, torch_programs, plugin,
 )  # fmt: skip
 CASES = [case for module in MODULES for case in cases_of(module)]

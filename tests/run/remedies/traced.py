@@ -78,7 +78,7 @@ class Stft(Case):
 
 class InverseTransform(Case):
     error = Exception
-    remedy = r"for yours, constraints=(\(.*?,\)) or"
+    remedy = r"at least one element there: state it by constraints=(\(.*?,\))"
 
     def provoke(self) -> Any:
         return compiled(jnp.fft.irfft, ("n", "complex64"))
