@@ -417,3 +417,20 @@ def test_a_padding_that_is_a_size() -> None:
     x, w = torch.randn(2, 3, 8, 10), torch.randn(4, 3, 3, 3)
     for p in (2, 3, 5):
         close(run(x, w, p), padded(x, w, p), f"with {p}")
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "RMSprop", "Adagrad", "NAdam"])
+def test_steps_of_optimizers(name: str) -> None:
+    models = nn.Linear(3, 4), nn.Linear(3, 4)
+    models[1].load_state_dict(models[0].state_dict())
+    own, other = (getattr(torch.optim, name)(model.parameters(), lr=0.01, foreach=False) for model in models)
+    step = torch.compile(own.step, backend=backend)
+    for _ in range(3):
+        x = torch.randn(5, 3)
+        for model in models:
+            model.zero_grad()
+            (model(x) ** 2).sum().backward()
+        step()
+        other.step()
+        for found, wanted in zip(models[0].parameters(), models[1].parameters(), strict=True):
+            torch.testing.assert_close(found, wanted)

@@ -162,16 +162,9 @@ def bitwise_not(t: Graph, x: ir.Value) -> ir.Value:
 
 
 @translates(
-    "clone",
-    "alias",
-    "detach",
-    "lift_fresh",
-    "lift_fresh_copy",
-    "detach_copy",
-    "alias_copy",
-    "contiguous",
+    "clone", "alias", "detach", "lift_fresh", "lift_fresh_copy", "detach_copy", "alias_copy", "contiguous",
     "prims.copy_strided.default",
-)
+)  # fmt: skip
 def same(t: Graph, x: ir.Value, *_: Any) -> ir.Value:
     """The tensor itself: values have no addresses."""
     return x
@@ -363,6 +356,13 @@ def hypot(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
     infinite = t.constant(math.inf, kind, t.dims)
     is_infinite = build.or_(*(t.compare("EQ", v, infinite) for v in (a, b)))
     return t.convert(t.select(is_infinite, infinite, found), t.dtype)
+
+
+@translates("prims.fma.default")
+def multiply_and_add(t: Graph, x: Any, y: Any, z: Any) -> ir.Value:
+    """x * y + z, as `addcmul` in the steps of optimizers has it."""
+    kind = working(t.dtype)
+    return t.convert(build.add(build.multiply(*_operands(t, kind, x, y)), _operands(t, kind, z, z)[0]), t.dtype)
 
 
 @translates("copysign.Tensor", "copysign.Scalar")
