@@ -434,3 +434,18 @@ def test_steps_of_optimizers(name: str) -> None:
         other.step()
         for found, wanted in zip(models[0].parameters(), models[1].parameters(), strict=True):
             torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize(("mode", "padding", "factors"), [("sum", None, False), ("mean", 2, False), ("sum", 2, True)])
+def test_gradients_of_bags(mode: str, padding: int | None, factors: bool, compiles: Callable[[], int]) -> None:
+    module = nn.EmbeddingBag(7, 4, mode=mode, padding_idx=padding)
+    compiled = torch.compile(module, backend=backend, dynamic=True)
+    for count, offsets in ((9, [0, 3, 3, 5]), (6, [0, 0, 2, 6, 6]), (12, [0, 1, 12]), (5, [0, 2])):
+        index, given, found = torch.randint(0, 7, (count,)), torch.rand(count), []
+        for run in (module, compiled):
+            own = given.clone().requires_grad_() if factors else None
+            loss = (run(index, torch.tensor(offsets), per_sample_weights=own) ** 2).sum()
+            found.append(torch.autograd.grad(loss, [module.weight, *([own] if own is not None else [])]))
+        for wanted, gradient in zip(*found, strict=True):
+            torch.testing.assert_close(gradient, wanted)
+    assert compiles() == 2
