@@ -41,7 +41,7 @@ TEXTS: dict[str, tuple[Any, type[DiscError], str]] = {
     "no path": (
         "/nowhere/module.mlir",
         ProgramError,
-        "cannot read the program '/nowhere/module.mlir': No such file or directory",
+        "cannot read the program '/nowhere/module.mlir': No such file or directory; there is no folder '/nowhere'",
     ),
     "a directory": (Path("/"), ProgramError, "cannot read the program '/': Is a directory"),
     "a path with NUL": ("a\0b", ProgramError, "cannot read the program 'a\\x00b': embedded null byte"),

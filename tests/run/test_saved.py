@@ -76,7 +76,7 @@ def test_a_file_is_not_trusted_by_itself(saved: Path) -> None:
 @pytest.mark.parametrize("cut", [0, 1, 40, -1])
 def test_a_part_of_a_file_is_refused(saved: Path, cut: int) -> None:
     saved.write_bytes(saved.read_bytes()[:cut])
-    with pytest.raises(ArtifactError, match="truncated"):
+    with pytest.raises(ArtifactError, match="truncated|is empty"):
         shlo_disc.load(saved, trust=True)
 
 
