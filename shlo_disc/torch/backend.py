@@ -18,7 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from shlo_disc.driver.compiling import compile_read
 from shlo_disc.driver.recording import record_read
-from shlo_disc.errors import UnsupportedError
+from shlo_disc.errors import OptionError, UnsupportedError
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.options import Options, check_names
 from shlo_disc.torch.floats import without_fixed_floats
@@ -45,7 +45,7 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
     from shlo_disc.importer.aten.decompositions import for_exporting
     from shlo_disc.importer.aten.wrapped_padding import check_circular_paddings
 
-    own, options = _read(dict(chosen.get("options") or {}))
+    own, options = _read(chosen.get("options"))
     if mode := chosen.get("mode"):
         warnings.warn(
             f'torch.compile(mode={mode!r}) is for the backend "inductor" and has no effect with "shlo_disc": leave it '
@@ -129,8 +129,16 @@ _OWN = {"fallback": False, "freezing": False}
 """The options that are not the compiler's."""
 
 
-def _read(chosen: Mapping[str, Any]) -> tuple[dict[str, bool], Options]:
+def _read(given: Mapping[str, Any] | None) -> tuple[dict[str, bool], Options]:
     """The contents of `options=` of torch.compile. Raises OptionError."""
+    if isinstance(given, Options):
+        changed = [f.name for f in fields(Options) if getattr(given, f.name) != getattr(Options(), f.name)]
+        shown = ", ".join(f'"{name}": {getattr(given, name)!r}' for name in changed)
+        raise OptionError(f"options= of torch.compile is a dict of fields of shlo_disc.Options: write {{{shown}}}")
+    chosen = dict(given or {})
+    for name in _OWN:
+        if type(chosen.get(name, True)) is not bool:
+            raise OptionError(f"{name!r} in options= of torch.compile is True or False, not {chosen[name]!r}")
     check_names(chosen, [*_OWN, *(f.name for f in fields(Options))], "options= of torch.compile")
     others = {name: value for name, value in chosen.items() if name not in _OWN}
     return {name: bool(chosen.get(name, default)) for name, default in _OWN.items()}, Options(**others)

@@ -65,3 +65,18 @@ def test_profiles_of_functions_of_jax() -> None:
     x = ONES(5, 4).numpy()
     for times in (run.profile(x, x.T), run.profile((x, x.T)), run.profile(x, y=x.T)):
         assert len(times) == len(run.kernels)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (shlo_disc.Options(threads=1), r'is a dict of fields of shlo_disc.Options: write \{"threads": 1\}'),
+        ({"fallback": "yes"}, "'fallback' in options= of torch.compile is True or False, not 'yes'"),
+        ({"freezing": 1}, "'freezing' in options= of torch.compile is True or False, not 1"),
+    ],
+    ids=["Options", "fallback", "freezing"],
+)
+def test_options_of_other_kinds(given: Any, text: str) -> None:
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match=text):
+        torch.compile(lambda x: x + 1, backend="shlo_disc", options=given)(torch.ones(3))
