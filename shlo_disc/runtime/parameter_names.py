@@ -93,8 +93,9 @@ class ParameterNames:
     def with_weights(self, args: Sequence[Any], weights: Mapping[str, Any]) -> list[Any]:
         """The first arguments of a program: those given by position, and after them the weights in their places.
 
-        Raises ArgumentTypeError for names that the program does not have, and where a weight of a PyTorch program, or
-        an argument between others, is missing.
+        Arguments after the weights of a PyTorch program, such as buffers that it changes, are left to the calls: a
+        `state_dict` has them as well. Raises ArgumentTypeError for names that the program does not have, and where a
+        weight of a PyTorch program, or an argument between others, is missing.
         """
         rest = self.names[len(args) :]
         if unknown := [name for name in weights if name not in rest]:
@@ -102,7 +103,8 @@ class ParameterNames:
             others += _renamed(unknown, weights, rest)
             raise ArgumentTypeError(f"weights= has {listed(unknown)}, which the program does not take: {others}")
         count = 1 + max((place for place, name in enumerate(rest) if name in weights), default=-1)
-        count = max(count, (self.weights or 0) - len(args))
+        if self.weights:
+            count = max(0, self.weights - len(args))
         if missing := [name for name in rest[:count] if name not in weights]:
             raise ArgumentTypeError(f"weights= lacks {listed(missing)}{_ALL if self.weights else ''}")
         return [*args, *(self._as_taken(weights[name], len(args) + i) for i, name in enumerate(rest[:count]))]

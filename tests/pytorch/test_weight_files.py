@@ -172,7 +172,8 @@ def test_data_without_weights(name: str, tmp_path: Path) -> None:
             call(x)
     with torch.no_grad():
         wanted = module(x).numpy()
-    found = bound(x)
+    names, state = program.parameter_names, module.state_dict()
+    found = bound(*(state[name] for name in names.names[names.weights : -1]), x)  # buffers that it changes come first
     np.testing.assert_allclose(found[-1] if isinstance(found, tuple) else found, wanted, rtol=1e-4, atol=1e-5)
 
 
@@ -307,3 +308,35 @@ def test_exported_by_name_and_called_by_position() -> None:
     plain = shlo_disc.compile(torch.export.export(Tokens(), (one, one)))
     with pytest.raises(ArgumentTypeError, match="gives mask by position and by name"):
         plain(one, one, mask=one)
+
+
+class Counting(torch.nn.Module):
+    """A layer that counts its calls in a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+        self.register_buffer("count", torch.zeros(3))
+
+    def forward(self, x: Any) -> Any:
+        self.count += 1
+        return self.layer(x) + self.count
+
+
+def test_buffers_that_a_program_changes_are_not_fixed(tmp_path: Path) -> None:
+    """A state_dict has them, too."""
+    module = Counting()
+    exported = torch.export.export(module, (torch.randn(2, 4),), dynamic_shapes=({0: torch.export.Dim("b")},))
+    run = shlo_disc.compile(exported)
+    run.save(tmp_path / "s.disc", weights=tmp_path / "s.npz")
+    loaded = shlo_disc.load(tmp_path / "s.disc", trust=True)
+    x = torch.randn(5, 4)
+    with torch.no_grad():
+        expected = module.layer(x)
+    for weights in (tmp_path / "s.npz", module.state_dict(), {**module.state_dict()}):
+        bound = loaded.bind(weights=weights)
+        count = torch.zeros(3)
+        for call in (1, 2, 3):
+            count, found = (torch.from_dlpack(part) for part in bound(count, x))
+            torch.testing.assert_close(count, torch.full((3,), float(call)))
+            torch.testing.assert_close(found, expected + call)
