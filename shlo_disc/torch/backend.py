@@ -129,7 +129,7 @@ _OWN = {"fallback": False, "freezing": False}
 """The options that are not the compiler's."""
 
 
-def _read(given: Mapping[str, Any] | None) -> tuple[dict[str, bool], Options]:
+def _read(given: Mapping[str, Any] | Options | None) -> tuple[dict[str, bool], Options]:
     """The contents of `options=` of torch.compile. Raises OptionError."""
     if isinstance(given, Options):
         changed = [f.name for f in fields(Options) if getattr(given, f.name) != getattr(Options(), f.name)]
