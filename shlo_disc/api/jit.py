@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.api.named_sizes import NamedSizes, by_name_instead, count_fault
-from shlo_disc.errors import ArgumentTypeError, OptionError, ProgramError, RecompileError, ShapeError
+from shlo_disc.errors import ArgumentTypeError, DiscError, OptionError, RecompileError, ShapeError
 from shlo_disc.options import Options
 from shlo_disc.runtime.described import count_text
 
@@ -350,12 +350,15 @@ class _Compiler:
                     return self.compile(function, args=args, kwargs=kwargs, options=self.options)
             except NewConstraint as constraint:
                 decided.append(str(constraint))
-            except ProgramError as error:
-                if self.compile_once or shapes is None or error.code not in _OF_SIZES:
+            except Exception as error:
+                of_sizes = not isinstance(error, DiscError) or error.code in _OF_SIZES
+                if self.compile_once or shapes is None or not of_sizes:
                     raise
-                text = f"compiled for the sizes of this call alone, as it cannot be with symbols: {error.message}"
+                alone = self._alone(function, call)  # raises what is no fault of the symbols
+                why = str(error).partition("\n")[0]
+                text = f"compiled for the sizes of this call alone, as it cannot be with symbols: {why}"
                 warnings.warn(text, UserWarning, stacklevel=2)
-                return self._alone(function, call)
+                return alone
 
     def _alone(self, function: Callable[..., Any], call: Call) -> Executable:
         """The program for the very sizes of a call."""

@@ -25,10 +25,11 @@ from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
+from .look_ups import equalities_at
 from .requested_sizes import new_trace
 from .size_guards import SizeGuard
 from .trace_notes import comparison_in, written
-from .user_code import container_at, is_of_jax, is_of_python
+from .user_code import is_of_jax, is_of_python, is_users
 
 _Equality = tuple[str, int, str, str]
 """A file, a line, and the sides of an equality that it asks."""
@@ -122,9 +123,13 @@ def _install() -> None:
 
     def equal(self: Any, other: Any) -> Any:
         result = plain(self, other)
-        if result is False and (seen := _SEEN.get()) is not None:
-            return _answer(self, other, seen, sys._getframe(1))
-        return result
+        if result is not False or (seen := _SEEN.get()) is None:
+            return result
+        frame = sys._getframe(1)
+        if isinstance(other, np.ndarray):  # JAX says False for the whole array
+            answers = [_answer(self, part, seen, frame) for part in other.flat]
+            return np.array(answers, bool).reshape(other.shape)
+        return _answer(self, other, seen, frame)
 
     def truth(self: Any) -> bool:
         return (seen := _SEEN.get()) is None or _truth(self, seen, sys._getframe(1))
@@ -200,6 +205,8 @@ def _answer(one: Any, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) 
     if frame is None or is_of_jax(frame.f_code.co_filename):
         return False
     place = frame.f_code.co_filename, frame.f_lineno
+    if isinstance(other, int | float | np.integer | np.floating) and float(other).is_integer():  # 3.0 is 3
+        other = int(other)
     equality = (*place, str(one), str(other))
     if equality in seen or _is_decided(one, other):
         return False
@@ -225,17 +232,42 @@ _BOTH = "; or give shlo_disc.jit compile_once=False, which compiles a program fo
 
 
 def _look_up(size: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> None:
-    """Ask whether a size is one of the numbers in a set or a dict where a program asks for it by `in` or `get`.
+    """Ask the equalities of a look-up that wants the hash of a size.
 
-    To Python, sizes with names differ from numbers by their hashes, and nothing is compared.
+    Where they are not known, a call that decides has a program for its very size. Else raises ProgramError in the
+    user's code, and warns in libraries.
     """
-    container = container_at(frame)
-    if 0 < len(container) <= _MOST_NUMBERS and all(type(number) is int for number in container):
-        for number in container:
-            _answer(size, number, seen, frame)
+    token = _SEEN.set(None)  # dicts compare sizes themselves
+    try:
+        equalities = equalities_at(frame, size)
+    finally:
+        _SEEN.reset(token)
+    for pairs in equalities or ():
+        all(_is_equal(one, other, seen, frame) for one, other in pairs)
+    if equalities is not None:
+        return
+    call = _CALL.get()
+    if call is not None and call.stated is not None:
+        expr = Expr.parse(str(size))
+        value = _value(expr, call.values)
+        if value is not None and (text := _as_constraint(Relation.eq(expr, value))) and text not in call.stated:
+            raise NewConstraint(text)
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    text = f"JAX takes the look-up of {size} by its hash to be false while it traces, whatever the size is"
+    text += f": compare it, as in any({size} == number for number in numbers){_BOTH}"
+    if is_users(file):
+        raise ProgramError(f"{file}:{line}: {text}")
+    warnings.warn_explicit(f"{text} (docs/limits.md)", UserWarning, file, line)
 
 
-_MOST_NUMBERS = 64
+def _is_equal(one: Any, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool:
+    """The answer to an equality of a look-up, of sizes or numbers."""
+    token = _SEEN.set(None)
+    try:
+        is_equal = bool(one == other)
+    finally:
+        _SEEN.reset(token)
+    return is_equal or export.is_symbolic_dim(one) and _answer(one, other, seen, frame)
 
 
 def _value(size: Expr, sizes: Mapping[str, int]) -> int | None:

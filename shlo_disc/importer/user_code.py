@@ -13,7 +13,6 @@ import operator
 import site
 import sysconfig
 import types
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,29 +67,8 @@ def place_of(error: BaseException) -> Place | None:
         trace = trace.tb_next
     if found is None:
         return None
-    return Place(
-        found.tb_frame.f_code.co_filename, found.tb_lineno, _expression(found.tb_frame, found.tb_lasti), found.tb_frame
-    )
-
-
-def container_at(frame: types.FrameType) -> Collection[Any]:
-    """The set or dict that a frame looks something up in just now, by `in` or `get`; () where it does not."""
-    expression = _expression(frame, frame.f_lasti)
-    if isinstance(expression, ast.Compare) and isinstance(expression.ops[-1], ast.In | ast.NotIn):
-        node = expression.comparators[-1]
-    elif (
-        isinstance(expression, ast.Call)
-        and isinstance(expression.func, ast.Attribute)
-        and expression.func.attr == "get"
-    ):
-        node = expression.func.value
-    else:
-        return ()
-    try:
-        found = ast.literal_eval(node)
-    except (ValueError, TypeError):
-        found = Place("", 0, node, frame).value_of(node)
-    return found if isinstance(found, set | frozenset | dict) else ()
+    frame = found.tb_frame
+    return Place(frame.f_code.co_filename, found.tb_lineno, expression_at(frame, found.tb_lasti), frame)
 
 
 def is_of_place(error: BaseException, place: Place | None) -> bool:
@@ -121,14 +99,16 @@ def line_of_equation(error: BaseException) -> str:
     return ""
 
 
-def _expression(frame: types.FrameType, instruction: int) -> ast.expr | None:
-    """The expression that a frame evaluates at an offset in its bytecode."""
+def expression_at(frame: types.FrameType, instruction: int) -> ast.expr | None:
+    """The expression that a frame evaluates at an offset in its bytecode; None where its source is not there."""
     code = frame.f_code
     positions = next(itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
     first, last, start, end = positions
     if first is None or last is None or start is None or end is None:
         return None
     lines = [linecache.getline(code.co_filename, n, frame.f_globals).encode() for n in range(first, last + 1)]
+    if not all(lines):
+        return None
     lines[-1] = lines[-1][:end]
     lines[0] = lines[0][start:]
     try:
@@ -171,5 +151,5 @@ def is_of_python(frame: types.FrameType) -> bool:
 
 
 __all__ = [
-    "Place", "container_at", "is_of_jax", "is_of_place", "is_of_python", "is_users", "line_of_equation", "place_of",
+    "Place", "expression_at", "is_of_jax", "is_of_place", "is_of_python", "is_users", "line_of_equation", "place_of",
 ]  # fmt: skip

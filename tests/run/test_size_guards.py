@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import collections
+import functools
 import itertools
+import math
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -122,17 +126,35 @@ BRANCHES: dict[str, tuple[Callable[..., Any], int]] = {
 }
 
 
-def of_library(condition: str) -> Callable[..., Any]:
+def of_library(condition: str, **names: Any) -> Callable[..., Any]:
     """A function in a package that is installed, with a branch."""
-    names: dict[str, Any] = {}
     code = f"def branch(x):\n    return 2 * x if {condition} else -x\n"
     exec(compile(code, "/x/site-packages/lib.py", "exec"), names)  # noqa: S102
     function: Callable[..., Any] = names["branch"]
     return function
 
 
+class Table:
+    """Numbers behind a property."""
+
+    @property
+    def learned(self) -> dict[int, float]:
+        return LEARNED
+
+
+def matched(x: Any) -> Any:
+    match x.shape[0]:
+        case 1 | 3:
+            return 2 * x
+        case _:
+            return -x
+
+
 NUMBERS = {1, 2}
 LEARNED = {1: 5.0}
+SHAPES = {(1,): 5.0, (3,): 7.0}
+DEFAULT = collections.defaultdict(lambda: 1.0, LEARNED)
+CONFIG = SimpleNamespace(learned=LEARNED, numbers=frozenset(NUMBERS), table=Table())
 BRANCHES |= {
     "a set": (lambda x: 2 * x if x.shape[0] in {1, 2} else -x, 3),
     "a set with a name": (lambda x: 2 * x if x.shape[0] not in NUMBERS else -x, 3),
@@ -141,6 +163,18 @@ BRANCHES |= {
     "a library": (of_library("x.shape[0] == 1 or x.shape[0] > 6"), 3),
     "shapes in NumPy": (lambda x: 2 * x if np.array_equal(x.shape, (1,)) else -x, 2),
     "a comparison of JAX's": (lambda x: jax.lax.top_k(x, min(3, x.shape[0]))[0], 3),
+    "an attribute": (lambda x: x * CONFIG.learned.get(x.shape[0], 1.0), 2),
+    "a set that is an attribute": (lambda x: 2 * x if x.shape[0] in CONFIG.numbers else -x, 3),
+    "a shape in a dict": (lambda x: x * SHAPES.get(x.shape, 1.0), 3),
+    "a shape in a set": (lambda x: 2 * x if x.shape in {(3,)} else -x, 2),
+    "a shape in a list": (lambda x: 2 * x if x.shape in [(1,), (3,)] else -x, 3),
+    "an inner function that looks up": (lambda x: jax.jit(lambda y: 2 * y if y.shape in {(3,)} else -y)(x), 2),
+    "a float": (lambda x: 2 * x if x.shape[0] == 3.0 else -x, 2),
+    "an integer of NumPy": (lambda x: 2 * x if np.int64(3) == x.shape[0] else -x, 2),
+    "an array": (lambda x: 2 * x if np.any(np.array([1, 3]) == x.shape[0]) else -x, 3),
+    "isin": (lambda x: 2 * x if np.isin(x.shape[0], [1, 3]) else -x, 3),
+    "a count": (lambda x: 2 * x if [1, 3.0].count(x.shape[0]) else -x, 3),
+    "match": (matched, 3),
     "another one of JAX's": (lambda x: jnp.linspace(0, 1, x.shape[0]) + x, 2),
 }
 
@@ -162,6 +196,20 @@ ALONE: dict[str, Callable[..., Any]] = {
     "a loop in Python": lambda x: sum((x[i] for i in range(x.shape[0])), jnp.float32(0)),
     "int": lambda x: x * int(x.shape[0]),
     "len": lambda x: x * len(x),
+    "a float of it": lambda x: x[: int(x.shape[0] * 0.5)],
+    "a rounded quotient": lambda x: jnp.zeros(math.ceil(x.shape[0] / 8)) + x.sum(),
+    "a quotient": lambda x: 2 * x if x.shape[0] / 2 > 1 else -x,
+    "a range of NumPy": lambda x: x + np.arange(x.shape[0], dtype=np.float32),
+    "bits": lambda x: 2 * x if x.shape[0] & 1 else -x,
+    "parts": lambda x: jnp.stack([part.sum() for part in jnp.array_split(x, min(3, x.shape[0]))]),
+    "a property": lambda x: x * CONFIG.table.learned.get(x.shape[0], 1.0),
+    "a set of a list": lambda x: 2 * x if x.shape[0] in set([1, 3]) else -x,  # noqa: C405
+    "a set of powers": lambda x: 2 * x if x.shape[0] in {2**i for i in range(3)} else -x,
+    "keys of a sequence": lambda x: 2 * x if x.shape[0] in dict.fromkeys([1, 3]) else -x,
+    "the length of a set": lambda x: 2 * x if len({x.shape[0], 3}) == 1 else -x,
+    "sets that are equal": lambda x: 2 * x if frozenset([x.shape[0]]) == frozenset([3]) else -x,
+    "a part of a set": lambda x: 2 * x if {x.shape[0]} <= {1, 3} else -x,
+    "a number that is lacking": lambda x: x * (1 + collections.Counter([1, 3])[x.shape[0]]),
     "a random permutation": lambda x: jax.random.permutation(jax.random.key(0), x.shape[0]) + x,
 }
 
@@ -177,8 +225,9 @@ def test_sizes_that_have_to_be_numbers_have_programs_of_their_own(name: str) -> 
             np.testing.assert_allclose(compiled(x), function(jnp.asarray(x)))
         assert all("compiled for the sizes of this call alone" in str(each.message) for each in caught_now)
     assert compiled.compile_count == 2
-    with pytest.raises(shlo_disc.ProgramError):
+    with pytest.raises(Exception) as refused:
         shlo_disc.jit(function, dynamic="n")(ones(3))
+    assert isinstance(refused.value, shlo_disc.ProgramError) or "shlo_disc: " in "".join(refused.value.__notes__)
 
 
 def test_calls_that_fit_no_symbols_have_programs_of_their_own() -> None:
@@ -196,6 +245,11 @@ REFUSED: dict[str, tuple[Callable[..., Any], int]] = {
     "a dict": (lambda x: x * {2: 5.0}.get(x.shape[0], 1.0), 2),
     "a library": (of_library("x.shape[0] == 1"), 1),
     "shapes in NumPy": (lambda x: 2 * x if np.array_equal(x.shape, (1,)) else -x, 1),
+    "an attribute": (lambda x: x * CONFIG.learned.get(x.shape[0], 1.0), 1),
+    "a shape": (lambda x: x * SHAPES.get(x.shape, 1.0), 3),
+    "a dict with a default": (lambda x: x * DEFAULT[x.shape[0]], 1),
+    "a float": (lambda x: 2 * x if x.shape[0] != 3.0 else -x, 3),
+    "an array": (lambda x: 2 * x if np.any(x.shape[0] == np.array([1, 4])) else -x, 4),
 }
 
 
@@ -211,19 +265,39 @@ def test_look_ups_are_equalities(name: str) -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_look_ups_of_symbols_are_left_alone() -> None:
-    """Caches by shape, whose keys are symbols, other things or numerous."""
+    """Caches by shape, whose keys are symbols or other things, and look-ups that end in KeyError."""
     cache: dict[Any, Any] = {}
 
+    @functools.cache
+    def remembered(n: Any) -> int:
+        return 1
+
     def cached(x: Any) -> Any:
-        if x.shape[0] not in cache:
-            cache[x.shape[0]] = jnp.ones(x.shape)
-        return x + cache[x.shape[0]] + (0 if x.shape[0] in {"n": 1} else 1) + (0 if x.shape[0] in MANY else 1)
+        n = x.shape[0]
+        if n not in cache:
+            cache[n] = jnp.ones(x.shape)
+        return x + cache[n] + (0 if n in {"n": 1} else 1) + remembered(n) + {n: 1}[n]
 
     compiled = shlo_disc.compile(cached, args=(("n", "float32"),))
-    np.testing.assert_array_equal(compiled(ones(1)), 4 * ones(1))
+    np.testing.assert_array_equal(compiled(ones(1)), 5 * ones(1))
 
 
-MANY = set(range(1000))
+def test_look_ups_in_what_is_not_known() -> None:
+    """An error in the user's code, and a warning in that of libraries."""
+    many = set(range(1000))
+    conditions: dict[str, Callable[..., Any]] = {
+        "x.shape[0] in set([1, 3])": lambda x: 2 * x if x.shape[0] in set([1, 3]) else -x,  # noqa: C405
+        "len({x.shape[0], 3}) == 1": lambda x: 2 * x if len({x.shape[0], 3}) == 1 else -x,
+        "x.shape[0] in many": lambda x: 2 * x if x.shape[0] in many else -x,
+    }
+    for condition, function in conditions.items():
+        with pytest.raises(shlo_disc.ProgramError, match=r"the look-up of n by its hash .*DISC-P110"):
+            shlo_disc.compile(function, args=(("n", "float32"),))
+        with pytest.warns(UserWarning, match="the look-up of n by its hash"):
+            compiled = shlo_disc.compile(of_library(condition, many=many), args=(("n", "float32"),))
+        np.testing.assert_array_equal(compiled(ones(5)), -ones(5))
+    with pytest.warns(UserWarning, match="the look-up of n by its hash"):
+        shlo_disc.compile(of_library("many.get(x.shape[0])", many={1: 2}), args=(("n", "float32"),))
 
 
 def test_sizes_that_are_equal_have_a_program() -> None:

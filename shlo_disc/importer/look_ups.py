@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Look-ups of sizes by their hashes, in sets and dicts.
+
+A size with a name has another hash than a number, so Python compares it with none: `n in {1, 2}` is false for each n.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import inspect
+import types
+from collections.abc import Mapping, Set
+from numbers import Real
+from typing import Any
+
+from .user_code import expression_at, is_of_jax
+
+Equalities = list[list[tuple[Any, Any]]]
+"""For each key the pairs of sizes and numbers that are equal where a look-up finds it."""
+
+_METHODS = ("get", "pop", "setdefault")
+_MOST_KEYS = 64
+_UNKNOWN = object()
+
+
+def equalities_at(frame: types.FrameType, size: Any) -> Equalities | None:
+    """The equalities that a frame asks by the look-up for which it wants the hash of a size; None where not known.
+
+    [] where it looks nothing up, as in a call of a cached function, and for a subscript of a dict that raises KeyError
+    for keys that it lacks.
+    """
+    node = expression_at(frame, frame.f_lasti)
+    if node is None:
+        return None if _may_look_up(frame) else []
+    if isinstance(node, ast.Set) or isinstance(node, ast.Call) and _value(node.func, frame) in (set, frozenset):
+        return None  # what is made of them may be compared with other sets
+    parts = _parts(node)
+    if parts is None:
+        return []
+    subject, container = (_value(part, frame) for part in parts)
+    is_plain = isinstance(parts[1], ast.Dict | ast.DictComp) or container is not _UNKNOWN
+    if isinstance(node, ast.Subscript) and is_plain and not hasattr(container, "__missing__"):
+        return []
+    if not isinstance(container, Set | Mapping):
+        return None
+    keys = list(container)
+    if isinstance(subject, tuple):
+        alike = [key for key in keys if isinstance(key, tuple) and len(key) == len(subject)]
+        found = [list(zip(subject, key, strict=True)) for key in alike if any(isinstance(part, Real) for part in key)]
+    elif any(isinstance(key, tuple) for key in keys) and subject is _UNKNOWN:
+        return None
+    else:
+        found = [[(size, key)] for key in keys if isinstance(key, Real)]
+    return found if len(found) <= _MOST_KEYS else None
+
+
+def _may_look_up(frame: types.FrameType) -> bool:
+    """Tells from the bytecode, where the source is not there, whether a frame may look something up just now."""
+    before = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
+    now = before[-1]
+    if "CALL" in now.opname:
+        return any(each.argval in _METHODS for each in before if getattr(each.positions, "lineno", 0) == frame.f_lineno)
+    return now.opname in ("CONTAINS_OP", "BUILD_SET")
+
+
+def _parts(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """What is looked up, and where; None for other expressions."""
+    if isinstance(node, ast.Compare) and isinstance(node.ops[-1], ast.In | ast.NotIn):
+        return [node.left, *node.comparators][-2], node.comparators[-1]
+    if isinstance(node, ast.Subscript):
+        return node.slice, node.value
+    if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+        return node.args[0], node.func.value
+    return None
+
+
+def _value(node: ast.expr, frame: types.FrameType) -> Any:
+    """The value of an expression, computed again without running the user's code; `_UNKNOWN` where that cannot be."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        pass
+    if isinstance(node, ast.Name):
+        names = (frame.f_locals, frame.f_globals, vars(builtins))
+        return next((known[node.id] for known in names if node.id in known), _UNKNOWN)
+    if isinstance(node, ast.Attribute):
+        owner = _value(node.value, frame)
+        return getattr(owner, node.attr) if _is_plain(owner, node.attr) else _UNKNOWN
+    if isinstance(node, ast.Subscript):
+        owner, key = _value(node.value, frame), _value(node.slice, frame)
+        if type(owner) in (tuple, list, dict) and type(key) in (int, str):
+            try:
+                return owner[key]
+            except LookupError:
+                pass
+    return _UNKNOWN
+
+
+def _is_plain(owner: Any, name: str) -> bool:
+    """Tells whether an attribute is there without running code, other than that of JAX."""
+    try:
+        found = inspect.getattr_static(owner, name)
+    except AttributeError:
+        return False
+    getter = getattr(found, "fget", None) or getattr(found, "func", None)
+    return getter is None or is_of_jax(getattr(getattr(getter, "__code__", None), "co_filename", ""))
+
+
+__all__ = ["Equalities", "equalities_at"]
