@@ -24,7 +24,7 @@ from shlo_disc.lowering_cpu.emitters.column_kernel import build_columns
 from shlo_disc.lowering_cpu.emitters.concatenate_kernel import build_concatenation
 from shlo_disc.lowering_cpu.emitters.convolution_kernel import build_convolution
 from shlo_disc.lowering_cpu.emitters.epilogue_kernel import TILE_SIZES, build_epilogue
-from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
+from shlo_disc.lowering_cpu.emitters.frame import LONG, CpuFrame
 from shlo_disc.lowering_cpu.emitters.interruption import RUNTIME
 from shlo_disc.lowering_cpu.emitters.nonzero_kernel import build_nonzero
 from shlo_disc.lowering_cpu.emitters.recurrence_kernel import build_recurrence
@@ -52,6 +52,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
 from shlo_disc.shape_dialect.dialect.host import KERNEL, ChosenKernel, KernelUse, kernel_attribute
 from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops import TABLE
 from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.ops.segments import segment_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
@@ -86,6 +87,33 @@ _COSTLY = 12
 
 def _is_costly_loop(fusion: func.FuncOp) -> bool:
     return kind_of(fusion) == "loop" and sum(op_cost(op) for op in fusion.entry_block.operations) >= _COSTLY
+
+
+_INDEPENDENT = 8
+"""So many times its longest chain of operations, the work of a long loop overlaps within one vector."""
+
+
+def _unroll_of(fusion: func.FuncOp, code_size: int, usual: int) -> int:
+    """The registers worked on together in long rows."""
+    if not _is_costly_loop(fusion):
+        return usual
+    return 1 if code_size >= LONG and _overlaps(fusion) else _COSTLY_UNROLL
+
+
+def _overlaps(fusion: func.FuncOp) -> bool:
+    """Tells whether most operations of a body depend on few others: more vectors together would only not fit the
+    registers. Calls of functions do not overlap."""
+    ends: dict[ir.Value, int] = {}
+    total = 0
+    for op in fusion.entry_block.operations:
+        definition = TABLE.get(op.operation.name)
+        if definition is not None and definition.is_function:
+            return False
+        cost = op_cost(op)
+        total += cost
+        end = cost + max((ends.get(value, 0) for value in op.operands), default=0)
+        ends.update((result, end) for result in op.results)
+    return total >= _INDEPENDENT * max(ends.values(), default=1)
 
 
 def _code_size_of(fusion: func.FuncOp) -> int:
@@ -138,9 +166,10 @@ class _Kernels:
     def build(self, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers) -> Kernel:
         """Emit the kernel of a fusion."""
         schedule = self.options.schedule.of(name)
-        unroll = schedule.unroll or (_COSTLY_UNROLL if _is_costly_loop(fusion) else self.options.unroll)
+        code_size = _code_size_of(fusion)
+        unroll = schedule.unroll or _unroll_of(fusion, code_size, self.options.unroll)
         options = replace(self.options, unroll=min(self.options.unroll, unroll), long_unroll=unroll)
-        frame = CpuFrame(fusion, facts, options, vector_math, _code_size_of(fusion), outputs)
+        frame = CpuFrame(fusion, facts, options, vector_math, code_size, outputs)
         if frame.is_long:
             frame.library = self.calling
         frame.open(self.target, name)

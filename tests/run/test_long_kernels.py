@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -66,3 +67,26 @@ def test_vectors_of_256_bits_are_passed_and_returned(dtype: str) -> None:
         for size in SIZES:
             x = random_array((size["b"], size["d"] - 1), dtype)
             assert_same(executable(x), run_xla(waves, [x]), 64, np.asarray(1.0))
+
+
+def balanced(x: jax.Array, depth: int, number: int = 1) -> jax.Array:
+    """A tree of sums, products and maxima over 2 ** depth leaves."""
+    if depth == 0:
+        return x + 0.1 * number
+    op = (jnp.add, jnp.multiply, jnp.maximum)[depth % 3]
+    return op(balanced(x, depth - 1, 2 * number) / 64, balanced(x, depth - 1, 2 * number + 1))
+
+
+@pytest.mark.parametrize(("function", "lanes"), [(lambda x: balanced(x, 9), 8), (waves, 32)])
+def test_independent_operations_are_on_one_register_at_a_time(
+    function: Callable[[jax.Array], jax.Array], lanes: int, tmp_path: Path
+) -> None:
+    """More of them would not fit the registers; functions out of line, whose chains are long, take four."""
+    options = shlo_disc.Options(cpu="x86-64-v3", dump=str(tmp_path), cache_dir="")
+    executable = shlo_disc.compile(function, args=(("n", "float32"),), options=options)
+    assert f"vector<{lanes}xf32>" in (tmp_path / "5-kernels.mlir").read_text()
+    assert f"vector<{2 * lanes}xf32>" not in (tmp_path / "5-kernels.mlir").read_text()
+    for n in (1, 7, 8, 9, 100):
+        x = random_array((n,), "float32")
+        want = function(jnp.asarray(x))  # op by op: XLA takes all memory to compile a tree of one element
+        assert_same(executable(x), np.asarray(want), 64, np.asarray(1.0))
