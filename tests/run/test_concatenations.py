@@ -55,3 +55,21 @@ def test_a_window_that_data_places() -> None:
         return jnp.concatenate(windows, axis=0)
 
     check(function, [("n + 2, d", "float32"), ("", "int32")], [{"n": 4, "d": 33}, {"n": 20, "d": 3}])
+
+
+SPECS = ("b, n, 5", "b, m, 5", "b, n + m, 5", "b, 2*m, 5", "b, 3, 5")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8", "bool"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_whole_buffers_of_many_sizes(axis: int, dtype: str) -> None:
+    """They are copied by one loop, beside a piece that is not."""
+    dims = [text.split(", ") for text in SPECS]
+    orders = {0: (1, 0, 2), 1: (0, 1, 2), 2: (0, 2, 1)}
+    specs = [(", ".join(d[i] for i in orders[axis]), dtype) for d in dims]
+    sizes = [{"b": 1 + n % 3, "n": n, "m": m} for n, m in ((1, 1), (2, 1), (15, 17), (64, 1), (1, 300), (3000, 2000))]
+
+    def joined(*given: jax.Array) -> jax.Array:
+        return jnp.concatenate([*given, jnp.flip(given[1], axis), *given[::-1]], axis)
+
+    check(joined, specs, sizes)

@@ -8,7 +8,9 @@ them unless it is the last one of several.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from shlo_disc.lowering.element_types import Element, element_of
 from shlo_disc.lowering.elements import Elements, Positions
@@ -18,6 +20,7 @@ from shlo_disc.lowering.pieces import piece_starts
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
+from shlo_disc.lowering_cpu.emitters.piece_table import PieceTable
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref
 from shlo_disc.shape_dialect.ops import index_map_of
@@ -25,6 +28,9 @@ from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.index_maps import ONE, Coordinate
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.op_sets import SLICES
+
+MANY = 4
+"""A table has at least so many pieces."""
 
 
 def build_concatenation(frame: CpuFrame) -> tuple[Expr, Expr]:
@@ -51,7 +57,8 @@ class _Addresses(Elements):
 class ConcatenateKernel:
     """One concatenation.
 
-    axis: along which its pieces lie. starts: where each one begins there. leading: the axes that work items are of.
+    axis: along which its pieces lie. leading: the axes that work items are of. parts: the pieces and where each one
+    begins, and tables of those that are whole buffers.
     """
 
     def __init__(self, frame: CpuFrame):
@@ -68,7 +75,7 @@ class ConcatenateKernel:
     def emit(self) -> None:
         """All items from `begin` to `end`."""
         frame = self.frame
-        self.starts = piece_starts(frame, self.pieces, self.axis)
+        self.parts = list(self._parts(piece_starts(frame, self.pieces, self.axis)))
         if self.lies_in_rows:
             for_range(frame.begin, frame.end, lambda row: self._blocks(row, None))
             return
@@ -88,12 +95,52 @@ class ConcatenateKernel:
     def _blocks(self, outer: ir.Value, within: tuple[ir.Value, ir.Value] | None) -> None:
         """The pieces' parts at one index of the axes before theirs; `within`: the places on that axis to write."""
         leading = tuple(map(Position, delinearize(outer, self.dims[: self.axis], self.frame.size_of)))
-        for piece, start in zip(self.pieces, self.starts, strict=True):
-            begin, end = index_constant(0), self.frame.size_of(dims_of(piece)[self.axis])
-            if within is not None:
-                begin = arith.maxsi(begin, arith.subi(within[0], start))
-                end = arith.minsi(end, arith.subi(within[1], start))
-            self._part(piece, start, leading, begin, end)
+        for part in self.parts:
+            if isinstance(part, PieceTable):
+                self._whole(part, outer, within)
+                continue
+            piece, start = part
+            size = self.frame.size_of(dims_of(piece)[self.axis])
+            self._part(piece, start, leading, *_places(start, size, within))
+
+    def _parts(self, starts: Sequence[ir.Value]) -> Iterator[PieceTable | tuple[ir.Value, ir.Value]]:
+        """The pieces, those that follow each other and are whole buffers in tables."""
+        numbers = range(len(self.pieces))
+        for is_whole, found in groupby(numbers, lambda number: self._is_whole(self.pieces[number])):
+            group = list(found)
+            if not is_whole or len(group) < MANY:
+                yield from ((self.pieces[number], starts[number]) for number in group)
+                continue
+            last = group[-1]
+            end = arith.addi(starts[last], self.frame.size_of(dims_of(self.pieces[last])[self.axis]))
+            origin = (Position(index_constant(0)),) * len(self.dims)
+            addresses = [self._source(self.pieces[number], origin) for number in group]
+            yield PieceTable(addresses, [*(starts[number] for number in group), end])
+
+    def _is_whole(self, piece: ir.Value) -> bool:
+        """Tells whether a piece is a buffer; of constant sizes, its parts of rows are better copied as such."""
+        return defining_op(piece) is None and not (self.lies_in_rows and dims_of(piece)[self.axis].constant is not None)
+
+    def _whole(self, table: PieceTable, outer: ir.Value, within: tuple[ir.Value, ir.Value] | None) -> None:
+        """The parts of a table's pieces."""
+        inner = self.frame.size_of(product(self.dims[self.axis + 1 :]))
+        length = self.frame.size_of(self.dims[self.axis])
+        size = bytes_of(element_type_of(self.pieces[0]))
+        target = _address(self.frame.output_buffers[0], index_constant(0), size)
+
+        def piece(address: ir.Value, start: ir.Value, places: ir.Value) -> None:
+            begin, end = _places(start, places, within)
+            count = arith.muli(arith.maxsi(arith.subi(end, begin), index_constant(0)), inner)
+            at = arith.muli(arith.addi(arith.muli(outer, places), begin), inner)
+            to = arith.muli(arith.addi(arith.muli(outer, length), arith.addi(start, begin)), inner)
+            scale = index_constant(size)
+            _copy_bytes(
+                arith.addi(target, arith.muli(to, scale)),
+                arith.addi(address, arith.muli(at, scale)),
+                arith.muli(count, scale),
+            )
+
+        table.for_each(piece)
 
     def _part(self, piece: ir.Value, start: ir.Value, leading: Positions, begin: ir.Value, end: ir.Value) -> None:
         """The places [begin, end) of a piece."""
@@ -149,12 +196,17 @@ class ConcatenateKernel:
 
     def _copy(self, piece: ir.Value, start: ir.Value, here: Positions, count: ir.Value) -> None:
         """`count` elements from `here` on, which follow each other in memory."""
+        target = self.frame.elements(1).linear_offset(self._target(here, start), self.dims)
+        size = bytes_of(element_type_of(piece))
+        to = _address(self.frame.output_buffers[0], target.base, size)
+        _copy_bytes(to, self._source(piece, here), arith.muli(count, index_constant(size)))
+
+    def _source(self, piece: ir.Value, here: Positions) -> ir.Value:
+        """The address of an element of a piece that is part of a buffer."""
         frame = self.frame
         reader = _Addresses(1, frame.facts, frame.size_of, frame.library, INDEX_RULES, frame.elements(1).memory)
         reader.at(piece, here)
-        target = reader.linear_offset(self._target(here, start), self.dims)
-        size = bytes_of(element_type_of(piece))
-        _copy_elements(frame.output_buffers[0], target.base, *reader.found, count, size)
+        return _address(*reader.found, bytes_of(element_type_of(piece)))
 
 
 def _is_run(piece: ir.Value, axis: int) -> bool:
@@ -177,20 +229,26 @@ def _is_slice_by_one(op: ir.Operation, axis: int) -> bool:
     return len(placed) == len(read.at) and placed[axis].stride == ONE
 
 
-def _copy_elements(target: ir.Value, to: ir.Value, source: ir.Value, at: ir.Value, count: ir.Value, size: int) -> None:
-    """Copy `count` elements of `size` bytes, `at` and `to` elements from the beginnings of the buffers."""
-    addresses = [_address(buffer, offset, size) for buffer, offset in ((target, to), (source, at))]
-    length = arith.index_cast(_i64(), arith.muli(count, index_constant(size)))
-    attributes: dict[str, ir.Attribute] = {"isVolatile": ir.BoolAttr.get(False)}
-    ir.Operation.create("llvm.intr.memcpy", operands=[*addresses, length], attributes=attributes)
+def _places(start: ir.Value, size: ir.Value, within: tuple[ir.Value, ir.Value] | None) -> tuple[ir.Value, ir.Value]:
+    """The places of a piece that are to be written, from its own start on."""
+    if within is None:
+        return index_constant(0), size
+    begin = arith.maxsi(index_constant(0), arith.subi(within[0], start))
+    return begin, arith.minsi(size, arith.subi(within[1], start))
 
 
 def _address(buffer: ir.Value, offset: ir.Value, size: int) -> ir.Value:
+    """The address of an element of `size` bytes."""
     start = memref.ExtractAlignedPointerAsIndexOp(buffer).result
-    address = arith.index_cast(_i64(), arith.addi(start, arith.muli(offset, index_constant(size))))
-    pointer = ir.Type.parse("!llvm.ptr")
-    return ir.Operation.create("llvm.inttoptr", results=[pointer], operands=[address]).results[0]
+    return arith.addi(start, arith.muli(offset, index_constant(size)))
 
 
-def _i64() -> ir.Type:
-    return ir.IntegerType.get_signless(64)
+def _copy_bytes(target: ir.Value, source: ir.Value, count: ir.Value) -> None:
+    """Copy `count` bytes between addresses."""
+    i64, pointer = ir.IntegerType.get_signless(64), ir.Type.parse("!llvm.ptr")
+    operands = [
+        ir.Operation.create("llvm.inttoptr", results=[pointer], operands=[arith.index_cast(i64, address)]).results[0]
+        for address in (target, source)
+    ]
+    attributes: dict[str, ir.Attribute] = {"isVolatile": ir.BoolAttr.get(False)}
+    ir.Operation.create("llvm.intr.memcpy", operands=[*operands, arith.index_cast(i64, count)], attributes=attributes)
