@@ -6,8 +6,9 @@ Straight-line code in the LLVM dialect. All size arithmetic is checked for overf
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from shlo_disc.lowering.host.segments import function_name
@@ -39,7 +40,7 @@ _SMALLEST = -(2**63)
 
 
 class _Division(NamedTuple):
-    """Values of a division: adjust says whether the remainder has the other sign than the divisor."""
+    """Values of a division: adjust says whether the remainder has the other sign than the divisor, "" for never."""
 
     dividend: str
     divisor: str
@@ -47,12 +48,21 @@ class _Division(NamedTuple):
     adjust: str
 
 
-class PlanWriter:
-    """Writes `disc_plan`."""
+Monomial = tuple[tuple[Atom, int], ...]
 
-    def __init__(self, symbols: Sequence[str]):
+
+class PlanWriter:
+    """Writes `disc_plan`.
+
+    minima: numbers that symbols are not below, or else a check fails. scaled: the largest coefficients, by sign, for
+    which multiples of a monomial are checked; smaller multiples do not overflow where these do not.
+    """
+
+    def __init__(self, symbols: Sequence[str], minima: Mapping[str, int] = MappingProxyType({})):
         self.lines: list[str] = []
         self.values: dict[object, str] = {}
+        self.minima = minima
+        self.scaled: dict[tuple[Monomial, bool], int] = {}
         self.divisions: dict[tuple[Expr, Expr], _Division] = {}
         self.count = 0
         self.overflow = self._op("llvm.mlir.constant(false) : i1")
@@ -74,6 +84,12 @@ class PlanWriter:
         return self.values[key]
 
     def _checked(self, operation: str, a: str, b: str) -> str:
+        key = operation, a, b
+        if key not in self.values:
+            self.values[key] = self._newly_checked(operation, a, b)
+        return self.values[key]
+
+    def _newly_checked(self, operation: str, a: str, b: str) -> str:
         pair = self._op(f'"llvm.intr.{operation}.with.overflow"({a}, {b}) : (i64, i64) -> !llvm.struct<(i64, i1)>')
         flag = self._op(f"llvm.extractvalue {pair}[1] : !llvm.struct<(i64, i1)>")
         self.overflow = self._op(f"llvm.or {self.overflow}, {flag} : i1")
@@ -96,14 +112,20 @@ class PlanWriter:
             total = self._checked("ssub" if is_subtracted else "sadd", total, term)
         return total
 
-    def _term(self, coefficient: int, monomial: tuple[tuple[Atom, int], ...]) -> str:
+    def _term(self, coefficient: int, monomial: Monomial) -> str:
         factors = [self.atom(a) for a, power in monomial for _ in range(power)]
-        if coefficient != 1 or not factors:
-            factors.insert(0, self.constant(coefficient))
+        if not factors:
+            return self.constant(coefficient)
         result = factors[0]
         for factor in factors[1:]:
             result = self._checked("smul", result, factor)
-        return result
+        if coefficient == 1:
+            return result
+        key = monomial, coefficient < 0
+        if abs(coefficient) <= self.scaled.get(key, 0):
+            return self._op(f"llvm.mul {result}, {self.constant(coefficient)} : i64")
+        self.scaled[key] = abs(coefficient)
+        return self._checked("smul", result, self.constant(coefficient))
 
     def atom(self, atom: Atom) -> str:
         """The value of an atom."""
@@ -126,12 +148,29 @@ class PlanWriter:
     def _rounded_down(self, atom: FloorDiv | Mod) -> str:
         """A quotient rounded down, or a remainder of the divisor's sign."""
         dividend, divisor, rest, adjust = self._division(*atom.operands)
+        if not adjust:
+            return rest if isinstance(atom, Mod) else self._op(f"llvm.sdiv {dividend}, {divisor} : i64")
         if isinstance(atom, Mod):
             raised = self._op(f"llvm.add {rest}, {divisor} : i64")
             return self._op(f"llvm.select {adjust}, {raised}, {rest} : i1, i64")
         quotient = self._op(f"llvm.sdiv {dividend}, {divisor} : i64")
         lower = self._op(f"llvm.sub {quotient}, {self.constant(1)} : i64")
         return self._op(f"llvm.select {adjust}, {lower}, {quotient} : i1, i64")
+
+    def _is_natural(self, e: Expr) -> bool:
+        """Tells whether an expression is not negative unless a check fails."""
+        atoms = {atom for _, monomial in e.terms for atom, _ in monomial}
+        return all(c >= 0 for c, _ in e.terms) and all(map(self._is_natural_atom, atoms))
+
+    def _is_natural_atom(self, atom: Atom) -> bool:
+        match atom:
+            case Symbol():
+                return self.minima.get(atom.name, -1) >= 0
+            case Max():
+                return any(map(self._is_natural, atom.operands))
+            case Mod():
+                return self._is_natural(atom.operands[1])
+        return all(map(self._is_natural, atom.operands))
 
     def _division(self, a: Expr, b: Expr) -> _Division:
         """The division of `a` by `b`. Overflow if it has no quotient: by zero, and of the smallest number by -1."""
@@ -153,6 +192,8 @@ class PlanWriter:
             self.overflow = self._op(f"llvm.or {self.overflow}, {has_none} : i1")
             divisor = self._op(f"llvm.select {has_none}, {self.constant(1)}, {given} : i1, i64")
         rest = self._op(f"llvm.srem {dividend}, {divisor} : i64")
+        if self._is_natural(a) and self._is_natural(b):
+            return _Division(dividend, divisor, rest, "")
         inexact = self._op(f'llvm.icmp "ne" {rest}, {zero} : i64')
         signs = self._op(f"llvm.xor {rest}, {divisor} : i64")
         differ = self._op(f'llvm.icmp "slt" {signs}, {zero} : i64')
@@ -173,9 +214,19 @@ class PlanWriter:
         self.lines.append(f"  llvm.store {value}, {address} : i64, !llvm.ptr")
 
 
+def _minima(checks: Sequence[Check]) -> dict[str, int]:
+    """The least numbers that checks leave to symbols."""
+    found: dict[str, int] = {}
+    for relation in (check.relation for check in checks):
+        symbol, least = relation.lhs.single_atom, relation.rhs.constant
+        if relation.operator == ">=" and isinstance(symbol, Symbol) and least is not None:
+            found[symbol.name] = max(least, found.get(symbol.name, least))
+    return found
+
+
 def write_plan(symbols: Sequence[str], checks: Sequence[Check], words: Words, segment: int = 0) -> str:
     """The text of `disc_plan`. The last check of the header is the overflow check."""
-    writer = PlanWriter(symbols)
+    writer = PlanWriter(symbols, _minima(checks))
     zero = writer.constant(0)
     code = zero
     for number, check in enumerate(checks):

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import ctypes
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pytest
 
 from shlo_disc.lowering.codegen import CpuTarget, compile_to_object, lower_to_llvm, to_llvm_ir
 from shlo_disc.lowering.host_llvm.plan import Words, write_plan
 from shlo_disc.runtime._native import ObjectCode
+from shlo_disc.shape_dialect.dialect.host import Check
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
 SYMBOLS = ["a", "b", "c"]
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
@@ -22,12 +25,13 @@ ENDS = [SMALLEST, SMALLEST + 1, -(2**62), -(2**32), -1, 0, 1, 2**31, 2**62, LARG
 
 
 class Plan:
-    """`disc_plan` of some sizes, in this process."""
+    """`disc_plan` of some sizes, and of checks of symbols, in this process."""
 
-    def __init__(self, sizes: Sequence[Expr]):
+    def __init__(self, sizes: Sequence[Expr], least: Mapping[str, int] = MappingProxyType({})):
         self.sizes = sizes
+        checks = [Check("min", Relation.ge(Expr.symbol(name), number), "") for name, number in least.items()]
         with ir.Context(), ir.Location.unknown():
-            module = ir.Module.parse(write_plan(SYMBOLS, [], Words(list(sizes))))
+            module = ir.Module.parse(write_plan(SYMBOLS, checks, Words(list(sizes))))
             text = to_llvm_ir(lower_to_llvm(module))
         self._code = ObjectCode(compile_to_object(text, CpuTarget.host(), 1))
         words = ctypes.POINTER(ctypes.c_int64)
@@ -83,6 +87,37 @@ def test_words_are_exact(seed: int) -> None:
             values = [rng.choice(ENDS) for _ in SYMBOLS]
             words = plan(values)
             assert words is None or words == exact([size], values), (str(size), values)
+
+
+@pytest.mark.parametrize("least", [0, 1, -2])
+@pytest.mark.parametrize("seed", range(8))
+def test_words_are_exact_where_symbols_have_minima(seed: int, least: int) -> None:
+    """Several sizes of one plan share values, and checks leave out what negative numbers need."""
+    rng = random.Random(seed)
+    sizes = [size * factor for size in sizes_of(100 + seed) for factor in (3, 1, 2, -2)]
+    plan = Plan(sizes, {"a": least, "b": least, "c": -5})
+    for choose in (lambda: rng.randint(-7, 20), lambda: rng.choice(ENDS)):
+        for _ in range(100):
+            values = [choose() for _ in SYMBOLS]
+            words = plan(values)
+            if min(values[:2]) < least or values[2] < -5:
+                assert words is None
+            elif max(map(abs, values)) <= 20:
+                assert words == exact(sizes, values), ([str(size) for size in sizes], values)
+            else:
+                assert words is None or words == exact(sizes, values), ([str(size) for size in sizes], values)
+
+
+def test_multiples_are_checked_up_to_the_largest() -> None:
+    product = Expr.symbol("a") * Expr.symbol("b")
+    for factors in ((6, 4, 2), (2, 4, 6), (-6, -2, 3)):
+        plan = Plan([product * factor for factor in factors])
+        text = write_plan(SYMBOLS, [], Words(plan.sizes))
+        assert text.count("smul.with.overflow") == 1 + (3 if factors[0] == 2 else 1 + (factors[0] < 0))
+        for n in (1, LARGEST // 6, LARGEST // 6 + 1, LARGEST // 4, LARGEST // 3, LARGEST // 2, LARGEST // 2 + 1):
+            values = [number * n for number in factors]
+            fits = all(SMALLEST <= value <= LARGEST for value in values)
+            assert plan([n, 1, 0]) == (values if fits else None)
 
 
 @pytest.mark.parametrize("text", ["floordiv(a, b)", "mod(a, b)", "mod(7, b)", "mod(a, -3)", "floordiv(-7, b)"])
