@@ -97,9 +97,12 @@ def _check(module: ir.Module, fault: Callable[[ir.Operation, str], str], faults:
     """Ask `fault` of every op, and of the types of all values where `faults` is to take the answers for them."""
     passed: set[str] = set()
     found: list[str] = []
+    advance = ir.WalkResult.ADVANCE
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         name = op.name
+        if faults is None and name in passed:
+            return advance
         reason = "" if name in passed else fault(op, name)
         if not reason and faults is not None:
             reason = _type_fault_of(op, faults)
@@ -108,7 +111,7 @@ def _check(module: ir.Module, fault: Callable[[ir.Operation, str], str], faults:
             return ir.WalkResult.INTERRUPT
         if name not in _BY_OP:
             passed.add(name)
-        return ir.WalkResult.ADVANCE
+        return advance
 
     for op in module.body.operations:
         op.operation.walk(visit)
@@ -118,12 +121,10 @@ def _check(module: ir.Module, fault: Callable[[ir.Operation, str], str], faults:
 
 def _type_fault_of(op: ir.Operation, faults: dict[ir.Type, str]) -> str:
     """The fault of a type that the op gives a value, as a result or as an argument of its blocks."""
-    values = list(op.results)
+    kinds = [value.type for value in op.results]
     for region in op.regions:
-        for block in region.blocks:
-            values += block.arguments
-    for value in values:
-        kind = value.type
+        kinds += [argument.type for block in region.blocks for argument in block.arguments]
+    for kind in kinds:
         if kind not in faults:
             faults[kind] = _type_fault(kind)
         if faults[kind]:

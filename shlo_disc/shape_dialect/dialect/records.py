@@ -179,7 +179,8 @@ def _array(item: Codec) -> Codec:
     def read(attribute: ir.Attribute) -> tuple[Any, ...]:
         return tuple(_read(item, f"[{i}]", a) for i, a in enumerate(as_kind(ir.ArrayAttr, attribute, "an array")))
 
-    return Codec(f"array of {item.text}", lambda values: ir.ArrayAttr.get([item.write(v) for v in values]), read)
+    write = lambda values: ir.ArrayAttr.get([item.write(v) for v in values])  # noqa: E731
+    return Codec(f"array of {item.text}", write, remembered(read))
 
 
 def _dictionary(item: Codec) -> Codec:

@@ -21,7 +21,7 @@ from shlo_disc.shape_dialect.inference.unify_sizes import unify_sizes
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import size_rule_of
 from shlo_disc.shape_dialect.ops.propagation import DataDependentSize, Propagation
-from shlo_disc.shape_dialect.ops.values import SymbolicValues
+from shlo_disc.shape_dialect.ops.values import SymbolicValues, erase_unused_sizes
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.locations import source_line
@@ -52,6 +52,7 @@ def infer_sizes(module: ir.Module, hints: Mapping[str, int] = MappingProxyType({
     propagation = Propagation(facts, SymbolicValues(facts))
     constraints = _propagate(block, propagation)
     constraints += [Constraint(r, "", (), origin) for r, origin in propagation.implied]
+    erase_unused_sizes(block)  # what the assertions read
     unify_sizes(block, facts)
     _write_function_type(module)
     _declare(module, facts, constraints, hints)
