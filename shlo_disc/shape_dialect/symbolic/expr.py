@@ -448,9 +448,22 @@ def _from_coefficients(coefficients: Mapping[Monomial, int]) -> Expr:
 def _combine(left: Expr, right: Expr, factor: int) -> Expr:
     if not right.terms:
         return left
+    if len(right.terms) == 1 and not right.terms[0][1]:
+        return _plus(left, factor * right.terms[0][0])
     total = {monomial: coefficient for coefficient, monomial in left.terms}
     _accumulate(total, right, factor)
     return _from_coefficients(total)
+
+
+def _plus(e: Expr, number: int) -> Expr:
+    """The sum with a constant, which is the last term."""
+    terms = e.terms
+    if terms and not terms[-1][1]:
+        number += terms[-1][0]
+        terms = terms[:-1]
+    if not terms:
+        return Expr.const(number)
+    return Expr((*terms, (number, ()))) if number else Expr(terms)
 
 
 def _multiply(left: Expr, right: Expr) -> Expr:

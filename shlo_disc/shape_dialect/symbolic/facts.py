@@ -20,7 +20,7 @@ from typing import Protocol
 from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.symbolic import facts_congruence as congruence
 from shlo_disc.shape_dialect.symbolic import facts_interval as interval
-from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike, as_expr
+from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, ExprLike, as_expr
 from shlo_disc.shape_dialect.symbolic.facts_bounds import BoundSearch
 from shlo_disc.shape_dialect.symbolic.facts_congruence import Congruence
 from shlo_disc.shape_dialect.symbolic.facts_interval import Interval
@@ -70,6 +70,7 @@ class Facts:
         self._search = BoundSearch(self._store)
         self._proofs: dict[tuple[str, Expr], bool | None] = {}
         self._simplified: dict[Expr, Expr] = {}
+        self._atoms: dict[Atom, Expr] = {}
         self._residues: dict[tuple[Expr, int], int | None] = {}
         self._data: set[str] = set()
         self._parts: dict[frozenset[str], Facts] = {}
@@ -218,7 +219,7 @@ class Facts:
         if part is not self:
             return part.simplify(e)
         if e not in self._simplified:
-            simpler = simplify(self, e)
+            simpler = simplify(self, e, self._atoms)
             self._simplified[e] = self._simplified[simpler] = simpler
         return self._simplified[e]
 
@@ -318,6 +319,7 @@ class Facts:
         self._search.forget()
         self._proofs.clear()
         self._simplified.clear()
+        self._atoms.clear()
         self._residues.clear()
 
     def _declaration(self, name: str) -> Declaration:

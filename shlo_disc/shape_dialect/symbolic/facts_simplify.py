@@ -21,23 +21,33 @@ class Oracle(Protocol):
     def residue(self, e: Expr, modulus: int) -> int | None: ...
 
 
-def simplify(facts: Oracle, e: Expr) -> Expr:
-    """An expression equal to `e` wherever the facts hold and `e` is defined, with fewer operations."""
+def simplify(facts: Oracle, e: Expr, atoms: dict[Atom, Expr]) -> Expr:
+    """An expression equal to `e` wherever the facts hold and `e` is defined, with fewer operations.
+
+    atoms: what atoms were simplified to under these facts; new ones are added.
+    """
     e = facts.canonical(e)
     if all(isinstance(atom, Symbol) for _, monomial in e.terms for atom, _ in monomial):
         return e  # there are no operations
     for _ in range(4):
-        simpler = _multiply_back(facts, facts.canonical(e.map_atoms(lambda atom: _simplify_atom(facts, atom))))
+        simpler = _multiply_back(facts, facts.canonical(e.map_atoms(lambda atom: _simplify_atom(facts, atom, atoms))))
         if simpler == e:
             break
         e = simpler
     return e
 
 
-def _simplify_atom(facts: Oracle, atom: Atom) -> Expr:
+def _simplify_atom(facts: Oracle, atom: Atom, atoms: dict[Atom, Expr]) -> Expr:
     if isinstance(atom, Symbol):
         return Expr.of_atom(atom)
-    operands = [simplify(facts, operand) for operand in atom.operands]
+    if atom not in atoms:
+        operands = [simplify(facts, operand, atoms) for operand in atom.operands]
+        atoms[atom] = _operation(facts, atom, operands)
+    return atoms[atom]
+
+
+def _operation(facts: Oracle, atom: Atom, operands: list[Expr]) -> Expr:
+    """The operation of an atom on other operands."""
     if isinstance(atom, FloorDiv):
         return _floordiv(facts, operands[0], operands[1])
     if isinstance(atom, Mod):

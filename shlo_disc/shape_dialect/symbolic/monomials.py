@@ -14,6 +14,11 @@ Term = tuple[int, Monomial]
 
 def monomial_key(monomial: Monomial) -> tuple[Any, ...]:
     """Sort key of JAX's syntactic order: the size first, then the factors, largest first."""
+    if not monomial:
+        return (0, ())
+    if len(monomial) == 1:  # most are
+        ((atom, power),) = monomial
+        return (1 + power * atom.key[0], ((atom.key, power),))
     factors = sorted(((atom.key, power) for atom, power in monomial), reverse=True)
     return (sum(1 + power * key[0] for key, power in factors), tuple(factors))
 
