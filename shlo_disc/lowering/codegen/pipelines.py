@@ -16,7 +16,7 @@ from .small_floats import FORMATS
 # Without a first `cse`, the time of canonicalization grows with the square of the equal constants of a block.
 CPU_PIPELINE = (
     "builtin.module("
-    "cse,canonicalize,cse,"
+    "func.func(cse,canonicalize,cse),"
     "expand-strided-metadata,"
     "lower-affine,"
     "convert-vector-to-scf{full-unroll=true},"
@@ -87,7 +87,10 @@ _FLOAT = re.compile(r"(f|bf|tf)\d")
 
 
 def check_input(module: ir.Module) -> set[ir.Type]:
-    """The types of all values. Raise `CompilerError` naming the first op, or type, that the pipeline cannot take."""
+    """The types of all values. Raise `CompilerError` naming the first op, or type, that the pipeline cannot take.
+
+    Functions that are in the LLVM dialect already are left to `check_llvm_only`.
+    """
     faults: dict[ir.Type, str] = {}
     _check(module, _fault, faults)
     return set(faults)
@@ -103,6 +106,8 @@ def _check(module: ir.Module, fault: Callable[[ir.Operation, str], str], faults:
         name = op.name
         if faults is None and name in passed:
             return advance
+        if faults is not None and name == "llvm.func":
+            return ir.WalkResult.SKIP
         reason = "" if name in passed else fault(op, name)
         if not reason and faults is not None:
             reason = _type_fault_of(op, faults)
