@@ -110,7 +110,10 @@ class ParameterNames:
         return [*args, *(self._as_taken(weights[name], len(args) + i) for i, name in enumerate(rest[:count]))]
 
 
-_ALL = ": run.save(path, weights=file) writes a file that has all of them, also constants and buffers of no state_dict"
+_ALL = (
+    ": run.save(path, weights=file) writes a file that has all of them, also constants and buffers of no state_dict. "
+    "To bind those of this mapping beside the others, give weights={**numpy.load(file), **weights}"
+)
 
 
 def _renamed(unknown: Sequence[str], weights: Mapping[str, Any], names: Sequence[str]) -> str:

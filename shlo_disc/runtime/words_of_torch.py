@@ -44,29 +44,31 @@ def explainer_of_torch(
     def explain(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         taken = names[bound:]
         fixed = f" beside the {bound} that bind has fixed" if bound else ""
-        text = f"'{name}' takes {count_text(len(taken), 'argument')}{fixed}; the call "
+        every = f" ({listed(taken)})" if taken else ""
+        text = f"'{name}' takes {count_text(len(taken), 'argument')}{every}{fixed}; the call "
         if unknown := [key for key in kwargs if key not in taken]:
-            return f"{text}gives {unknown[0]!r}, which is none of {listed(taken)}"
+            return f"{text}gives {unknown[0]!r}, which is none of {'them' if taken else 'its arguments'}"
         if twice := [key for key in taken[: len(args)] if key in kwargs]:
             return f"{text}gives {twice[0]} by position and by name"
         if len(args) > len(taken) == 0:
             rest = f": bind only {listed(own)}, and give {listed(names[len(own) :])} in calls" if own else ""
             return f"bind has fixed all {count_text(bound, 'argument')} of '{name}'; the call gives {len(args)}{rest}"
         if len(args) > len(taken):
-            return f"{text}gives {len(args)}, and not only {listed(taken)}"
+            return f"{text}gives {len(args)}"
         if missing := [key for key in taken[len(args) :] if key not in kwargs]:
             remedy = f". The weights come first ({listed(own)}): {BIND}" if bound < len(own) else ""
-            return f"{text}lacks {listed(missing)}{remedy}"
-        given = {**dict(zip(taken, args, strict=False)), **kwargs}
-        others = [f"{key} is of type {type(v).__name__}" for key, v in given.items() if TreeSpec.of(v).kind != "leaf"]
+            given = f"gives {listed(taken[: len(args)])} by position, and " if args else ""
+            return f"{text}{given}lacks {listed(missing)}{remedy}"
+        values = {**dict(zip(taken, args, strict=False)), **kwargs}
+        others = [f"{key} is of type {type(v).__name__}" for key, v in values.items() if TreeSpec.of(v).kind != "leaf"]
         return f"'{name}' takes arrays, and {listed(others)}: give numpy.asarray(..., dtype=...)"
 
     return explain
 
 
 BIND = (
-    "bind the weights, as in bound = program.bind(weights=module.state_dict()), or with the path of the file that "
-    "run.save(path, weights=file) wrote, and call bound"
+    "bind the weights, as in bound = program.bind(weights=file) with the path of the file that run.save(path, "
+    "weights=file) wrote, or with module.state_dict() where that has all of them, and call bound"
 )
 
 

@@ -393,9 +393,9 @@ def test_words_of_a_file(tmp_path: Path) -> None:
                 with pytest.raises((ShapeError, ArgumentTypeError), match=words) as caught:
                     call(*first, tokens)
                 assert not OF_JAX.search(str(caught.value))
-    with pytest.raises(ArgumentTypeError, match=r"lacks layer.bias, tokens. The weights .*: bind the weights"):
+    with pytest.raises(ArgumentTypeError, match=r"gives layer.weight by .* lacks layer.bias, tokens\. .*: bind the"):
         loaded(weights["layer.weight"])
-    with pytest.raises(ArgumentTypeError, match="gives 'x', which is none of tokens"):
+    with pytest.raises(ArgumentTypeError, match=r"\(tokens\) beside .* gives 'x', which is none of them"):
         serve(x=np.ones((2, 4), np.float32))
 
 

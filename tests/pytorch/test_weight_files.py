@@ -166,7 +166,7 @@ def test_data_without_weights(name: str, tmp_path: Path) -> None:
     program = shlo_disc.load(tmp_path / "program.disc", trust=True)
     argument = program.parameter_names.names[-1]
     bound = program.bind(weights=module.state_dict())
-    words = r"bind the weights, as in bound = program\.bind\(weights=module\.state_dict\(\)\)"
+    words = r"bind the weights, as in bound = program\.bind\(weights=file\).*, or with module\.state_dict\(\)"
     for call in (program, lambda x: program(**{argument: x}), lambda x: program.execute((x,))):
         with pytest.raises(ArgumentTypeError, match=words):
             call(x)
@@ -180,8 +180,24 @@ def test_data_without_weights(name: str, tmp_path: Path) -> None:
 def test_programs_without_weights(tmp_path: Path) -> None:
     one = torch.ones(2)
     shlo_disc.compile(torch.export.export(Tokens(), (one, one))).save(tmp_path / "program.disc")
-    with pytest.raises(ArgumentTypeError, match=r"the call lacks mask \["):
+    with pytest.raises(ArgumentTypeError, match=r"the call gives tokens by position, and lacks mask \["):
         shlo_disc.load(tmp_path / "program.disc", trust=True)(one)
+
+
+def test_calls_without_a_buffer_that_the_program_changes(tmp_path: Path) -> None:
+    """All that the call takes is named: a tensor that comes first is taken for the buffer."""
+    module, x = torch.nn.BatchNorm1d(4), np.ones((5, 4), np.float32)
+    shlo_disc.compile(torch.export.export(module, (torch.ones(2, 4),), dynamic_shapes=({0: B},))).save(tmp_path / "a")
+    bound = shlo_disc.load(tmp_path / "a", trust=True).bind(weights=module.state_dict())
+    every = r"takes 4 arguments \(running_mean, running_var, num_batches_tracked, input\) beside the 2 .*; the call "
+    given = "gives running_mean by position, and lacks running_var, num_batches_tracked, input"
+    for call, words in (
+        (lambda: bound(x), given),
+        (lambda: bound.execute((x,)), given),
+        (lambda: bound(input=x), "lacks running_mean, running_var, num_batches_tracked"),
+    ):
+        with pytest.raises(ArgumentTypeError, match=every + words):
+            call()
 
 
 class Hidden(torch.nn.Module):
@@ -203,10 +219,16 @@ def test_weights_that_a_state_lacks(tmp_path: Path) -> None:
     run = shlo_disc.compile(torch.export.export(module, (x,), dynamic_shapes=({0: B},)))
     run.save(tmp_path / "program.disc", weights=tmp_path / "weights.npz")
     program = shlo_disc.load(tmp_path / "program.disc", trust=True)
-    with pytest.raises(ArgumentTypeError, match=r"lacks scale, shift: run\.save\(path, weights=file\) writes a file"):
-        program.bind(weights=module.state_dict())
+    file, weights = tmp_path / "weights.npz", Hidden().state_dict()
+    with pytest.raises(ArgumentTypeError, match=r"lacks scale, shift: run\.save\(path, weights=file\) wri") as error:
+        program.bind(weights=weights)
+    remedy = re.search(r"give weights=(\{.*\})$", error.value.message)
+    assert remedy
     with torch.no_grad():
-        np.testing.assert_allclose(program.bind(weights=tmp_path / "weights.npz")(x), module(x).numpy(), rtol=1e-5)
+        np.testing.assert_allclose(program.bind(weights=file)(x), module(x).numpy(), rtol=1e-5)
+        module.load_state_dict(weights)
+        newer = eval(remedy[1], {"numpy": np, "file": file, "weights": weights})  # noqa: S307
+        np.testing.assert_allclose(program.bind(weights=newer)(x), module(x).numpy(), rtol=1e-5)
 
 
 def test_weights_in_checkpoints(folder: Path, loaded: Any) -> None:
@@ -232,7 +254,7 @@ def test_weights_that_are_no_arrays(folder: Path, loaded: Any) -> None:
     module.load_state_dict(state)
     wanted = loaded.bind(weights=folder / "weights.npz")(X, Y)
     for call, words, remedy in (
-        (lambda: loaded.bind(), r"bind\(\) fixes nothing.*bind\(weights=module\.state_dict\(\)\)", {}),
+        (lambda: loaded.bind(), r"bind\(\) fixes nothing.*bind\(weights=file\).*, or with module\.state_dict\(\)", {}),
         (lambda: loaded.bind(module), r"write bind\(weights=module\.state_dict\(\)\)", {}),
         (lambda: loaded.bind(weights=module), r"weights=module\.state_dict\(\)$", {}),
         (lambda: loaded.bind(weights=module.parameters()), r"weights=module\.state_dict\(\), or", {}),
