@@ -17,7 +17,7 @@ _PATH = re.compile(r"args\[(\d+)\]")
 _FIXED = re.compile(r"^Shape mismatch for (\S+)\.shape\[(\d+)\] \(expected same constant\): (.*)$", re.DOTALL)
 _MISMATCH = re.compile(r"^(?:Shape|Rank) mismatch for ([^:]+?)(?:\.shape\[\d+\])?(?: \(|:)")
 _CONSTANT = re.compile(r" \(expected same constant\)")
-_DTYPE = re.compile(r"^Dtype mismatch for (\S+): expected (\w+) and called with (\w+)$")
+_DTYPE = re.compile(r"^Dtype mismatch for (.+): expected (\w+) and called with (\w+)$")
 _ASKED = re.compile(r"Expected (.*?), which (?:\S+ at )?(.*?) requires")
 _OF_DATA = "A size that the program reads from data does not fit"
 _VALUE = re.compile(r"(?:Here |, )(\w+) = (-?\d+)")
@@ -108,6 +108,12 @@ def in_words_of_torch(
             )
         return ShapeError(_of_sizes(message, names.values()))
     if isinstance(error, ArgumentTypeError) and (found := _DTYPE.match(message)):
+        if found[1] in weights:
+            return ArgumentTypeError(
+                f"{message}; weights and buffers have the dtypes of the module that was exported: convert arrays by "
+                f".astype({found[2]!r}) and tensors by .to(torch.{found[2]}), and export a module again that was "
+                "converted after its export"
+            )
         return ArgumentTypeError(f"{message}: convert it by {conversion.format(name=found[1], dtype=found[2])}")
     return type(error)(message) if isinstance(error, ArgumentTypeError) else error
 

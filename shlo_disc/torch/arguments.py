@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind
@@ -13,6 +14,7 @@ from torch.utils import _pytree
 
 from shlo_disc.errors import ArgumentTypeError
 from shlo_disc.runtime.parameter_names import ParameterNames
+from shlo_disc.torch.tensors import as_argument
 
 
 class Structure:
@@ -27,6 +29,8 @@ class Structure:
         self._fixed = [(place, a) for place, a in enumerate(users) if isinstance(a, ConstantArgument)]
         self._names = self._spec.child(1).context if self._spec.num_children == 2 else []
         self.paths = _paths(program, self._spec, [a.name for a in users])
+        values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+        self._dtypes = {a.name: getattr(values.get(a.name), "dtype", None) for a in users}
         self._places = ParameterNames(_positional_names(program)[: self._spec.child(0).num_children])
         positional = [self._spec.child(0).child(i) for i in range(self._spec.child(0).num_children)]
         self._is_flat = not self._names and not self._fixed and all(part.is_leaf() for part in positional)
@@ -49,12 +53,31 @@ class Structure:
         if found != self._spec:
             raise ArgumentTypeError(self._difference(found))
         for place, argument in self._fixed:
-            if flat[place] != argument.value:
+            if not _is_equal(flat[place], argument.value):
                 raise ArgumentTypeError(
                     f"the argument {self.paths[argument.name]} is {flat[place]!r}; the program was exported for "
                     f"{argument.value!r}: export it for each value{_other_than_fixed(argument.value)}"
                 )
         return {name: flat[place] for place, name in self._read}
+
+    def leaf(self, name: str, value: Any) -> Any:
+        """An argument of `given` as the program takes it. Raises ArgumentTypeError for one of another kind, and for a
+        tensor that a gradient is wanted of, which would be lost."""
+        path, dtype = self.paths[name], self._dtypes[name]
+        what = f"the argument {path}"
+        if isinstance(value, torch.Tensor):
+            if value.requires_grad and torch.is_grad_enabled():
+                raise ArgumentTypeError(f"{what} requires a gradient{_DETACHED}")
+            return as_argument(value, what)
+        if dtype in (None, torch.int64) and isinstance(value, int | np.integer) and not isinstance(value, bool):
+            return np.array(value, np.int64)
+        is_number = isinstance(value, int | float | complex | np.generic)
+        if dtype is None:
+            remedy = f": give int({path})" if is_number or isinstance(value, np.ndarray) else ""
+            raise ArgumentTypeError(f"{what} is {type(value).__name__}, and the program takes an integer{remedy}")
+        remedy = f": give torch.tensor({path}, dtype={dtype})" if is_number else ""
+        remedy = f"; make it one by torch.from_numpy({path})" if isinstance(value, np.ndarray) else remedy
+        raise ArgumentTypeError(f"{what} is {type(value).__name__}, not a tensor{remedy}")
 
     def _difference(self, found: _pytree.TreeSpec) -> str:
         """A sentence on the structure that `forward` was exported with, and that of a call with another one."""
@@ -74,9 +97,11 @@ class Structure:
                 f"the call {fault}"
             )
         name = next((name for name in wanted if wanted[name] != given[name]), names[0] if names else "")
+        is_list = wanted[name].is_leaf() and given[name].type in (list, tuple)
+        remedy = f": give torch.tensor({name}) for numbers, and torch.stack({name}) for tensors" if is_list else ""
         return (
             f"the arguments have another structure: {name} is {_text(given[name])}, and the program was exported for "
-            f"{_text(wanted[name])}, where * is a tensor or a number"
+            f"{_text(wanted[name])}, where * is a tensor or a number{remedy}"
         )
 
     def _misplaced(self, wanted: Sequence[str], given: Mapping[str, Any], found: _pytree.TreeSpec) -> str:
@@ -88,6 +113,20 @@ class Structure:
             return f"gives {positional} by position: pass {', '.join(f'{n}=...' for n in wanted[most:])} by name"
         missing = [name for name in wanted if name not in given]
         return f"lacks {', '.join(missing)}: pass it, or export the program with the arguments that calls give"
+
+
+_DETACHED = (
+    ", and none flows through an exported program: call it under torch.no_grad(), pass a .detach() of it, or, for "
+    'training, use torch.compile(module, backend="shlo_disc")'
+)
+
+
+def _is_equal(value: Any, fixed: Any) -> bool:
+    """Tells whether a value is the one that PyTorch has fixed: arrays of several elements are none."""
+    try:
+        return bool(value == fixed)
+    except (ValueError, RuntimeError):
+        return False
 
 
 class _Leaf:

@@ -53,6 +53,7 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     from shlo_disc.importer.aten.wrapped_padding import check_circular_paddings
 
     _check_results(program)
+    _check_state(program)
     check_circular_paddings(program.graph_module)
     start = time.perf_counter()
     plain = _taken_apart(program)
@@ -86,6 +87,25 @@ def _check_results(program: ExportedProgram) -> None:
         )
     if others := [kind.name for kind in kinds if kind not in _RETURNED]:
         raise ProgramError(f"the exported program has results of the kind {others[0]}, which no call returns")
+
+
+def _check_state(program: ExportedProgram) -> None:
+    """Check that parameters and buffers are as they were exported. Raises ProgramError.
+
+    `module.double()` and assignments to `.data` change them in the exported program, too, and not its ops.
+    """
+    tensors = {**program.state_dict, **program.constants}
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    for spec in program.graph_signature.input_specs:
+        own, exported = tensors.get(spec.target), values.get(spec.arg.name)
+        if spec.kind not in _STATE or not isinstance(own, torch.Tensor) or not isinstance(exported, torch.Tensor):
+            continue
+        if (own.dtype, own.shape) != (exported.dtype, exported.shape):
+            shown = [f"{str(t.dtype).removeprefix('torch.')}{[*t.shape]}" for t in (own, exported)]
+            raise ProgramError(
+                f"the module has changed since it was exported: {spec.target} is {shown[0]}, and was {shown[1]}: "
+                "export it again"
+            )
 
 
 def _taken_apart(program: ExportedProgram) -> ExportedProgram:
@@ -309,17 +329,18 @@ class ExportedExecutable(Tools):
 
     def _run(self, given: dict[str, Any], method: str, **options: Any) -> Any:
         """The result of a method of the program, bound to its weights, for the user's arguments."""
-        paths = self._structure.paths
-        self._aliases.check(given, paths)
+        self._aliases.check(given, self._structure.paths)
         leaves = [as_argument(t, "a buffer") for t in self._changed]
-        leaves += [_without_gradient(value, f"the argument {paths[name]}") for name, value in given.items()]
+        leaves += [self._structure.leaf(name, value) for name, value in given.items()]
         if self._draws:
             leaves.append(new_key())
         program = self._weights.program(self._fixed)
         try:
             return getattr(program, method)(tuple(leaves), {}, **options)
         except (ShapeError, ArgumentTypeError) as error:
-            raise in_words_of_torch(error, self._names_of_leaves(given, len(leaves))) from None
+            names = self._names_of_leaves(given, len(leaves))
+            changed = [str(spec.target) for spec in _state(self.program)[1]]
+            raise in_words_of_torch(error, names, weights=changed) from None
 
     def _names_of_leaves(self, given: dict[str, Any], count: int) -> dict[int, str]:
         """The user's names for the arguments of the translated program, the last `count` of which calls give."""
@@ -409,19 +430,6 @@ class ExportedExecutable(Tools):
             changed = given if spec.kind == OutputKind.USER_INPUT_MUTATION else self._tensors
             with torch.no_grad():
                 changed[spec.target].copy_(value)
-
-
-def _without_gradient(value: Any, what: str) -> Any:
-    """An argument. Raises ArgumentTypeError for a tensor that a gradient is wanted of, which would be lost, and for a
-    float, which PyTorch has fixed."""
-    if isinstance(value, float):
-        raise ArgumentTypeError(f"{what} is float, not a tensor")
-    if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
-        raise ArgumentTypeError(
-            f"{what} requires a gradient, and none flows through an exported program: call it under torch.no_grad(), "
-            'pass a .detach() of it, or, for training, use torch.compile(module, backend="shlo_disc")'
-        )
-    return as_argument(value, what)
 
 
 def _tensor_of(spec: Any, tensors: dict[str, Any]) -> torch.Tensor:

@@ -65,8 +65,7 @@ def _other(value: Any, what: str) -> Any:
     if isinstance(value, float):
         return np.array(value, np.float64)
     if not isinstance(value, torch.Tensor):
-        remedy = "; make it one by torch.from_numpy" if isinstance(value, np.ndarray | np.generic) else ""
-        raise ArgumentTypeError(f"{what} is {type(value).__name__}, not a tensor{remedy}")
+        raise ArgumentTypeError(f"{what} is {type(value).__name__}, not a tensor")
     if fault := no_elements(value):
         raise ArgumentTypeError(f"{what} is {fault}")
     if not value.is_cpu:

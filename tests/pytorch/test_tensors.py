@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ torch = pytest.importorskip("torch")
 from torch._subclasses import FakeTensorMode  # noqa: E402
 
 import shlo_disc  # noqa: E402
-from shlo_disc.errors import ArgumentTypeError  # noqa: E402
+from shlo_disc.errors import ArgumentTypeError, ProgramError  # noqa: E402
 
 B = torch.export.Dim("b")
 X = torch.arange(20.0).reshape(5, 4)
@@ -137,3 +139,87 @@ def test_other_dtypes(run: Any, bound: Any) -> None:
     with pytest.raises(ArgumentTypeError, match=words):
         bound(X.double())
     np.testing.assert_array_equal(bound(X.double().to(torch.float32)), bound(X.double().numpy().astype("float32")))
+
+
+class Taking(torch.nn.Module):
+    """The first elements, shifted."""
+
+    def forward(self, x: Any, count: Any, shift: Any) -> Any:
+        return x[:count] * count + shift
+
+
+@pytest.fixture(scope="module")
+def taking() -> Any:
+    count, rows = torch.export.Dim.DYNAMIC, torch.export.Dim.DYNAMIC
+    example = torch.ones(9), 3, torch.tensor(1.0)
+    return shlo_disc.compile(torch.export.export(Taking(), example, dynamic_shapes=({0: rows}, count, None)))
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.int32, np.uint8, torch.tensor])
+def test_integers_of_all_kinds(kind: Any, taking: Any) -> None:
+    x, shift = torch.arange(5.0), torch.tensor(2.0)
+    torch.testing.assert_close(taking(x, kind(4), shift), Taking()(x, 4, shift))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [({"count": 4.0}, "count is float, and the program takes an integer: give (.*)"),
+     ({"count": np.float32(4)}, "count is float32, and the program takes an integer: give (.*)"),
+     ({"count": True}, "count is bool, and the program takes an integer: give (.*)"),
+     ({"count": np.array(4)}, "count is ndarray, and the program takes an integer: give (.*)"),
+     ({"shift": 2}, "shift is int, not a tensor: give (.*)"),
+     ({"shift": 2.5}, "shift is float, not a tensor: give (.*)"),
+     ({"shift": True}, "shift is bool, not a tensor: give (.*)"),
+     ({"shift": np.float64(2)}, "shift is float64, not a tensor: give (.*)"),
+     ({"shift": np.array(2, np.float32)}, "shift is ndarray, not a tensor; make it one by (.*)"),
+     ({"x": [1.0, 2.0, 3.0, 4.0]}, r"x is \[\*, \*, \*, \*\], .*: give (\S*) for numbers, and")],
+)  # fmt: skip
+def test_what_is_no_tensor(values: dict[str, Any], words: str, taking: Any) -> None:
+    """The remedy of the text calls the program."""
+    given = {"x": torch.arange(5.0), "count": 3, "shift": torch.tensor(2.0), **values}
+    with pytest.raises(ArgumentTypeError) as caught:
+        taking(**given)
+    found = re.search(f"{words}$" if not words.endswith("and") else words, caught.value.message)
+    assert found
+    name = next(iter(values))
+    given[name] = eval(found[1], {"torch": torch, **values})  # noqa: S307
+    wanted = Taking()(torch.as_tensor(given["x"]), int(given["count"]), torch.as_tensor(given["shift"]))
+    torch.testing.assert_close(taking(**given), wanted)
+
+
+def test_arrays_in_place_of_fixed_numbers() -> None:
+    run = shlo_disc.compile(torch.export.export(Taking(), (torch.ones(9), 3, torch.tensor(1.0))))
+    with pytest.raises(ArgumentTypeError, match=r"count is array\(\[3, 3\]\); the program was exported for 3"):
+        run(torch.ones(9), np.array([3, 3]), torch.tensor(1.0))
+
+
+def test_modules_that_were_converted_after_the_export(tmp_path: Path) -> None:
+    """The remedies of the texts call the program."""
+    module = torch.nn.BatchNorm1d(4)
+    program = torch.export.export(module, (X,))
+    run = shlo_disc.compile(program)
+    run.save(tmp_path / "program.disc")
+    wanted = run(X)
+    module.double()
+    words = r"Dtype mismatch for weight: .* tensors by (\.to\(torch\.float32\)), and export a module again"
+    with torch.no_grad(), pytest.raises(ArgumentTypeError, match=words):
+        run(X)
+    with pytest.raises(ProgramError, match=r"weight is float64\[4\], and was float32\[4\]: export it again"):
+        shlo_disc.compile(program)
+    torch.testing.assert_close(
+        shlo_disc.compile(torch.export.export(module, (X.double(),)))(X.double()).float(), wanted
+    )
+    loaded = shlo_disc.load(tmp_path / "program.disc", trust=True)
+    with pytest.raises(ArgumentTypeError, match=words):
+        loaded.bind(weights=module.state_dict())
+    weights = {name: value.to(torch.float32) for name, value in module.state_dict().items() if "tracked" not in name}
+    found = loaded.bind(weights=weights)(weights["running_mean"], weights["running_var"], np.int64(0), X)
+    np.testing.assert_allclose(found[-1], wanted, rtol=1e-5, atol=1e-6)
+    program.state_dict["weight"].data = torch.ones(4)
+    program.state_dict["bias"].data = torch.zeros(4)
+    program.state_dict["running_mean"].data = torch.zeros(4, dtype=torch.float64)
+    with (
+        torch.no_grad(),
+        pytest.raises(ArgumentTypeError, match="mismatch for the buffer running_mean: .* buffers have"),
+    ):
+        run(X)
