@@ -33,7 +33,7 @@ from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS
 from . import _native
 from .described import program_table, program_text, size_text, target_row
 from .native_owner import NativeOwner
-from .weight_files import kind_of_weights
+from .weight_files import check_ending, kind_of_weights
 
 MAGIC = b"SHLODISC"
 FORMAT_VERSION = 1
@@ -262,8 +262,10 @@ class Artifact(NativeOwner):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the artifact to a file atomically: until then, readers get the previous file.
 
-        Raises ArtifactError as `serialize` and `check_portable` do, and OSError.
+        Raises ArtifactError as `serialize` and `check_portable` do, OptionError for a path with the ending of another
+        format, such as .npz, and OSError.
         """
+        check_ending(path, ".disc")
         self.check_portable()
         data = self.serialize()
         with replacing(path) as file:

@@ -7,11 +7,12 @@ import contextlib
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
-from shlo_disc.errors import ArgumentTypeError
+from shlo_disc.errors import ArgumentTypeError, OptionError
 from shlo_disc.shape_dialect.dtypes import BY_NAME, numpy_dtype
 
 NPZ, NPY = "an .npz file of arrays", "an .npy file of one array"
@@ -99,6 +100,32 @@ def kind_of_weights(path: str | os.PathLike[str]) -> str:
     return ""
 
 
+_FORMATS = {
+    ".disc": "a program of shlo_disc",
+    ".npz": NPZ,
+    ".npy": NPY,
+    ".pt": TORCH,
+    ".pth": TORCH,
+    ".pt2": "a file of torch.export.save",
+    ".safetensors": SAFETENSORS,
+    ".onnx": "an ONNX file",
+}
+"""The formats that endings of files stand for."""
+
+
+def check_ending(path: str | os.PathLike[str], own: str) -> None:
+    """Raises OptionError for a path whose ending stands for another format than `own`, the ending of what is written.
+
+    Endings that stand for none of the formats that are known here are taken.
+    """
+    ending = PurePath(path).suffix.lower()
+    if ending in _FORMATS and ending != own:
+        raise OptionError(
+            f"{os.fspath(path)!r} has the ending of {_FORMATS[ending]}, and what is written there is {_FORMATS[own]}: "
+            f"write {os.fspath(PurePath(path).with_suffix(own))!r}"
+        )
+
+
 def advice_on_file(path: str) -> str:
     """A description of a file of weights, or of a program of another kind, and what to do with it; "" for others.
 
@@ -124,4 +151,4 @@ def advice_on_file(path: str) -> str:
     return ""
 
 
-__all__ = ["advice_on_file", "kind_of_weights", "named_weights", "of_its_dtype"]
+__all__ = ["advice_on_file", "check_ending", "kind_of_weights", "named_weights", "of_its_dtype"]

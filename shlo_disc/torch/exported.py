@@ -26,6 +26,7 @@ from shlo_disc.importer.programs import TextProgram
 from shlo_disc.runtime.artifact import replacing
 from shlo_disc.runtime.described import program_text, target_text
 from shlo_disc.runtime.dims import by_name
+from shlo_disc.runtime.weight_files import check_ending
 from shlo_disc.runtime.words_of_torch import in_words_of_torch
 from shlo_disc.shape_dialect.dtypes import BY_NAME
 from shlo_disc.torch.aliases import Aliases
@@ -381,7 +382,8 @@ class ExportedExecutable(Tools):
         """Write the program to a file, which `shlo_disc.load` loads without PyTorch and without a compiler.
 
         weights: a second file, an .npz, for `weights()`; the program itself is without them. Where one of the files
-        cannot be written, neither is. Raises OSError, and OptionError where `weights` is no path, or `path` itself.
+        cannot be written, neither is. Raises OSError, and OptionError where `weights` is no path, or `path` itself, or
+        one of them has the ending of another format, such as .safetensors.
         """
         if weights is None:
             self.executable.save(path)
@@ -392,6 +394,7 @@ class ExportedExecutable(Tools):
                 f"weights= of save is the path of a second file, for the weights of the module, and not {given}: write "
                 f"save({os.fspath(path)!r}, weights={os.fspath(Path(path).with_suffix('.weights.npz'))!r})"
             )
+        check_ending(weights, ".npz")
         with replacing(weights) as file:
             write_arrays(file, self.weights())
             self.executable.save(path)

@@ -184,6 +184,22 @@ def test_programs_without_weights(tmp_path: Path) -> None:
         shlo_disc.load(tmp_path / "program.disc", trust=True)(one)
 
 
+@pytest.mark.parametrize("name", ["w.pt", "w.PTH", "w.safetensors", "w.npy", "w.disc"])
+def test_endings_of_other_formats(name: str, tmp_path: Path) -> None:
+    """The remedy of the text writes a file; where one ending is wrong, nothing is written."""
+    run = shlo_disc.compile(torch.export.export(Shifted(), (torch.ones(2, 4), torch.ones(2, 3))))
+    words = r"w\.\w+' has the ending of .*, and what is written there is an \.npz file of arrays: write '(.*w\.npz)'"
+    with pytest.raises(OptionError, match=words) as caught:
+        run.save(tmp_path / "program.disc", weights=tmp_path / name)
+    with pytest.raises(OptionError, match=r"what is written there is a program of shlo_disc: write '.*program\.disc'"):
+        run.save(tmp_path / "program.pt2", weights=tmp_path / "w.npz")
+    assert not list(tmp_path.iterdir())
+    found = re.search(words, caught.value.message)
+    assert found
+    run.save(tmp_path / "program.disc", weights=found[1])
+    assert sorted(np.load(found[1])) == ["layer.bias", "layer.weight"]
+
+
 def test_calls_without_a_buffer_that_the_program_changes(tmp_path: Path) -> None:
     """All that the call takes is named: a tensor that comes first is taken for the buffer."""
     module, x = torch.nn.BatchNorm1d(4), np.ones((5, 4), np.float32)

@@ -55,6 +55,18 @@ class FolderThatIsMissing(Case):
         return run_layer(shlo_disc.load(found[2], trust=True))
 
 
+class EndingOfAnotherFormat(Case):
+    error = OptionError
+    remedy = r"'layer\.npz' has the ending of an \.npz file .* is a program of shlo_disc: write '(layer\.disc)'"
+
+    def provoke(self) -> Any:
+        return compiled_layer().save("layer.npz")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        compiled_layer().save(found[1])
+        return run_layer(shlo_disc.load(found[1], trust=True))
+
+
 class PickledLoaded(Case):
     error = TypeError
     remedy = r"pickle its artifact, which is to be trusted anew, or the (\w+), which is compiled anew"
