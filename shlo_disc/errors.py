@@ -129,8 +129,8 @@ class Code(NamedTuple):
 OTHER_PROCESSOR = "DISC-A103"
 
 OF_PYTORCH = (
-    "export a torch.nn.Module of it, by shlo_disc.compile(torch.export.export(module, args, dynamic_shapes=...)), or "
-    'call torch.compile(function, backend="shlo_disc", dynamic=True)'
+    "export a torch.nn.Module of it, by shlo_disc.compile(shlo_disc.torch.export(module, args, dynamic_shapes=...)), "
+    'or call torch.compile(function, backend="shlo_disc", dynamic=True)'
 )
 """Advice on a function of PyTorch that is given as one of JAX."""
 

@@ -26,6 +26,8 @@ _OF_JIT = "; shlo_disc.jit has it"
 _ELSEWHERE = {
     "shlo_disc.compile": {
         "dynamic": '; names of sizes go into args=, as in args=(("b, 768", "float32"),)',
+        "dynamic_shapes": '; names of sizes go into args=, as in args=(("b, 768", "float32"),), and for a module of '
+        "PyTorch into torch.export.export(module, args, dynamic_shapes=...)",
         **dict.fromkeys(("compile_once", "donate_argnums", "static_argnames", "static_argnums"), _OF_JIT),
         "filter": f"{_OF_JIT}: write shlo_disc.jit(function, filter=True, dynamic=...), and call it, or .lower(...)"
         ".compile() of it for an Executable that takes a list of the arrays",
@@ -34,6 +36,14 @@ _ELSEWHERE = {
         **dict.fromkeys(("args", "kwargs"), "; shlo_disc.compile has it, and here names of sizes go into dynamic="),
         "target": "; shlo_disc.compile has it",
     },
+    "shlo_disc.Options": {
+        **dict.fromkeys(("target", "constraints"), "; shlo_disc.compile has it, beside options="),
+        **dict.fromkeys(("fallback", "freezing"), '; a dict has it: torch.compile(..., options={"fallback": True})'),
+    },
+    "options= of torch.compile": {
+        "target": "; it compiles for processors: for a GPU, give target= to shlo_disc.compile, for an exported program",
+    },
+    "shlo_disc.torch.export": dict.fromkeys(("options", "target"), "; shlo_disc.compile has it, for what this returns"),
     "shlo_disc.Executable.bind": {"output": "; give options=shlo_disc.Options(output=...) to shlo_disc.compile"},
 }
 """Advice on options that another function has."""

@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack, overload
 
 from shlo_disc.api.jit import Arguments, Jitted
-from shlo_disc.api.refused import refuse_compiled, refuse_no_function, refuse_tensors, refuse_torch
+from shlo_disc.api.refused import refuse_compiled, refuse_no_function, refuse_tensors, refuses_torch
 from shlo_disc.driver.compiling import compile_read
 from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import OptionError
@@ -55,6 +55,7 @@ def compile(
 ) -> Executable: ...
 
 
+@refuses_torch
 @takes_options
 def compile(
     program: Any,
@@ -94,7 +95,6 @@ def compile(
 
         return compile_exported(program, options, target)
     refuse_compiled(program)
-    refuse_torch(program)
     refuse_tensors([args, kwargs])
     with showing(getattr(program, "__name__", ""), options.has_progress):
         return _compile(program, target, options, args, kwargs, constraints)
@@ -177,6 +177,7 @@ def jit(function: Callable[..., Any], *, filter: Literal[True], **options: Unpac
 def jit(*, filter: Literal[True], **options: Unpack[_FilterOptions]) -> Callable[[Callable[..., Any]], FilteredJit]: ...
 
 
+@refuses_torch
 @takes_options
 def jit(
     function: Callable[..., Any] | None = None,
@@ -219,7 +220,6 @@ def jit(
             filter=filter,
         )  # fmt: skip
     refuse_compiled(function)
-    refuse_torch(function)
     refuse_no_function(function)
     static = Arguments.of(function, static_argnums, static_argnames, "static_arg")
     donated = Arguments.of(function, donate_argnums, None, "donate_arg").numbers

@@ -3,13 +3,30 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from shlo_disc.api.jit import Jitted
 from shlo_disc.errors import OF_PYTORCH, ProgramError
 from shlo_disc.runtime.native_owner import NativeOwner
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def refuses_torch(function: _Function) -> _Function:
+    """Makes a function raise ProgramError for a module or function of PyTorch, whatever the other arguments are."""
+    first = next(iter(inspect.signature(function).parameters))
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        refuse_torch(args[0] if args else kwargs.get(first))
+        return function(*args, **kwargs)
+
+    return cast(_Function, call)
 
 
 def refuse_compiled(program: Any) -> None:
@@ -63,13 +80,13 @@ def refuse_no_function(function: Any) -> None:
 
 def refuse_torch(program: Any) -> None:
     """Raises ProgramError, with what to do, for modules and functions of PyTorch."""
-    torch = sys.modules.get("torch")
-    if torch is None:
+    torch, export = sys.modules.get("torch"), sys.modules.get("torch.export")
+    if torch is None or (export is not None and isinstance(program, export.ExportedProgram)):
         return
     if isinstance(program, torch.nn.Module) or isinstance(getattr(program, "__self__", None), torch.nn.Module):
         raise ProgramError(
-            "a torch.nn.Module is compiled as shlo_disc.compile(torch.export.export(module, args, dynamic_shapes=...)) "
-            "or by torch.compile(module, backend='shlo_disc')"
+            "a torch.nn.Module is compiled as shlo_disc.compile(shlo_disc.torch.export(module, args, "
+            "dynamic_shapes=...)) or by torch.compile(module, backend='shlo_disc')"
         )
     if _is_of_torch(program, torch):
         raise ProgramError(f"{getattr(program, '__name__', program)!r} is a function of PyTorch: {OF_PYTORCH}")
@@ -91,4 +108,4 @@ def refuse_tensors(arguments: Any) -> None:
         raise ProgramError(f"args= has tensors of PyTorch, and JAX traces the function: {OF_PYTORCH}")
 
 
-__all__ = ["refuse_compiled", "refuse_no_function", "refuse_tensors", "refuse_torch"]
+__all__ = ["refuse_compiled", "refuse_no_function", "refuse_tensors", "refuses_torch"]

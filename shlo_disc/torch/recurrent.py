@@ -7,6 +7,7 @@ their rows, whose length stays a symbol: the products with all rows come first, 
 
 from __future__ import annotations
 
+import inspect
 import threading
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,10 @@ import torch._dynamo.config
 import torch.nn.functional as F
 from torch import nn
 from torch._higher_order_ops import scan
+from torch.utils._pytree import tree_leaves
+
+from shlo_disc.errors import ProgramError
+from shlo_disc.options import check_names
 
 _lock = threading.RLock()
 
@@ -30,9 +35,24 @@ def export(
     dynamic_shapes: Any = None,
     **options: Any,
 ) -> torch.export.ExportedProgram:
-    """`torch.export.export`, with recurrent modules whose length may be a symbol. Raises the same errors."""
-    with as_scans():
-        return torch.export.export(module, args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, **options)
+    """`torch.export.export`, with recurrent modules whose length may be a symbol. Raises the same errors, OptionError
+    for options that it does not have, and ProgramError where an example is a list in place of a tensor."""
+    check_names(options, _OPTIONS, "shlo_disc.torch.export")
+    try:
+        with as_scans():
+            return torch.export.export(module, args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, **options)
+    except (TypeError, AttributeError) as error:
+        given = {**{f"args[{i}]": value for i, value in enumerate(args)}, **(kwargs or {})}
+        for name, value in given.items():
+            if isinstance(value, list | tuple) and not any(isinstance(v, torch.Tensor) for v in tree_leaves(value)):
+                raise ProgramError(
+                    f"the example {name} is {value!r:.60}, and PyTorch cannot export the module with it: where forward "
+                    "takes a tensor give one, as torch.tensor([...]) or torch.ones(2, 4), and sizes in dynamic_shapes="
+                ) from error
+        raise
+
+
+_OPTIONS = [p.name for p in inspect.signature(torch.export.export).parameters.values() if p.kind is p.KEYWORD_ONLY]
 
 
 @contextmanager

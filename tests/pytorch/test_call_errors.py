@@ -407,11 +407,11 @@ def test_constraints_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_what_is_no_exported_program() -> None:
     for work in (lambda: shlo_disc.compile(Scaled()), lambda: shlo_disc.jit(Scaled())):
-        with pytest.raises(ProgramError, match=r"shlo_disc\.compile\(torch\.export\.export\(module"):
+        with pytest.raises(ProgramError, match=r"shlo_disc\.compile\(shlo_disc\.torch\.export\(module"):
             work()
     with pytest.raises(OptionError, match="give them to torch.export.export, as args and dynamic_shapes="):
         shlo_disc.compile(scaled(), args=(("b, 4", "float32"),))
-    with pytest.raises(ProgramError, match=r"shlo_disc\.compile\(torch\.export\.export\(module"):
+    with pytest.raises(ProgramError, match=r"shlo_disc\.compile\(shlo_disc\.torch\.export\(module"):
         shlo_disc.compile(Scaled().forward, args=(("b, 4", "float32"),))
 
 
@@ -421,7 +421,7 @@ def test_what_is_no_exported_program() -> None:
      (lambda x: torch.relu(x), ("b", "float32")), (lambda x: x + 1, ones(3))],
 )  # fmt: skip
 def test_functions_of_pytorch_given_as_functions_of_jax(function: Any, argument: Any) -> None:
-    with pytest.raises(ProgramError, match=r"torch\.export\.export\(module.* or call torch\.compile") as caught:
+    with pytest.raises(ProgramError, match=r"shlo_disc\.torch\.export\(module.* or call torch\.compile") as caught:
         shlo_disc.compile(function, args=(argument,))
     assert caught.value.code == "DISC-P104"
 

@@ -98,7 +98,7 @@ class TorchDtype(TorchCase):
 
 class TorchStructure(TorchCase):
     error = ArgumentTypeError
-    remedy = r"exported for forward\(x, y\), and is called with \(x, y, .*\); export it with the arguments that"
+    remedy = r"exported for forward\(x, y\), and the call gives 3 arguments: export the program with those that calls"
 
     def provoke(self) -> Any:
         return self.sums(self.compiled(), 1)
@@ -134,7 +134,7 @@ class TorchGradient(TorchCase):
 
 class TorchModule(TorchCase):
     error = ProgramError
-    remedy = r"shlo_disc\.(compile)\(torch\.export\.export\(module, args, dynamic_shapes=\.\.\.\)\)"
+    remedy = r"shlo_disc\.(compile)\(shlo_disc\.torch\.export\(module, args, dynamic_shapes=\.\.\.\)\)"
 
     def provoke(self) -> Any:
         return shlo_disc.compile(self.module())
