@@ -14,7 +14,10 @@ from .parameter_names import listed
 from .tree import TreeSpec
 
 _PATH = re.compile(r"args\[(\d+)\]")
-_FIXED = re.compile(r"^Shape mismatch for (\S+)\.shape\[(\d+)\] \(expected same constant\): (.*)$", re.DOTALL)
+_FIXED = re.compile(
+    r"^Shape mismatch for (\S+)\.shape\[(\d+)\] \(expected same constant\): expected \((.*?)\)( and .*)$", re.DOTALL
+)
+_ASSUMED = "the program was exported for sizes with "
 _MISMATCH = re.compile(r"^(?:Shape|Rank) mismatch for ([^:]+?)(?:\.shape\[\d+\])?(?: \(|:)")
 _CONSTANT = re.compile(r" \(expected same constant\)")
 _DTYPE = re.compile(r"^Dtype mismatch for (.+): expected (\w+) and called with (\w+)$")
@@ -120,11 +123,13 @@ def in_words_of_torch(
 
 def _of_sizes(message: str, names: Collection[str]) -> str:
     if found := _FIXED.match(message):
-        name, axis, sizes = found.groups()
+        name, axis, expected, sizes = found.groups()
         shapes = f"={{{name!r}: {{{axis}: Dim.AUTO}}}}" if name.isidentifier() else "= in which it is a Dim"
+        is_special = expected.split(", ")[int(axis)].rstrip(",") in ("0", "1")  # PyTorch fixes these of examples
+        example = "an example in which this size is 2 or more, and " if is_special else ""
         return (
-            f"Shape mismatch for {name}.shape[{axis}], which was fixed when the program was exported: {sizes}; where "
-            f"the module allows other sizes, export it with dynamic_shapes{shapes}"
+            f"Shape mismatch for {name}.shape[{axis}], which was fixed when the program was exported: expected "
+            f"({expected}){sizes}; where the module allows other sizes, export it with {example}dynamic_shapes{shapes}"
         )
     finding, takes, rest = message.partition(". The program takes ")
     if not takes and not message.startswith(_OF_DATA):
@@ -139,6 +144,11 @@ def _of_sizes(message: str, names: Collection[str]) -> str:
         )
     if finding.startswith(_OF_DATA):
         return _of_data(finding.rstrip("."), f". The program was exported for {rest}" if rest else "", names)
+    if finding.startswith(_ASSUMED):
+        return (
+            f"{finding}, which PyTorch took to hold for an op of the module or a branch in it. The program was "
+            f"exported for {rest}: for sizes where it does not hold, export the module again with an example of them"
+        )
     return f"{finding}. The program was exported for {rest}: other sizes take an export with other dynamic_shapes="
 
 

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 from torch.export import Dim, export  # noqa: E402
 
 import shlo_disc  # noqa: E402
+from shlo_disc.errors import ShapeError  # noqa: E402
 
 
 class Applied(torch.nn.Module):
@@ -47,7 +48,7 @@ def test_squeezed_sizes(name: str, dim: Any) -> None:
         expected = module(x)
         try:
             found = run(x)
-        except shlo_disc.ShapeError as error:
+        except ShapeError as error:
             assert b == 1 and "squeeze only axes that are always 1" in str(error)
             refused += 1
             continue
@@ -86,3 +87,41 @@ def test_products_of_several_dtypes(name: str, dtypes: tuple[str, str]) -> None:
     torch._dynamo.reset()
     same = torch.compile(function, backend="shlo_disc", dynamic=True)(x.to(w.dtype), w)
     torch.testing.assert_close(same, function(x.to(w.dtype), w))
+
+
+AUTO = Dim.AUTO
+
+
+def bags(rows: int, size: Any) -> Any:
+    """A program of bags of tokens, one for each row, exported for so many."""
+    torch.manual_seed(0)
+    example = torch.zeros(rows, 4, dtype=torch.int64)
+    module = torch.nn.EmbeddingBag(10, 3)
+    return module, shlo_disc.compile(export(module, (example,), dynamic_shapes=({0: size, 1: AUTO},)))
+
+
+def test_bags_of_tokens() -> None:
+    """The remedies of the texts export a program for the call."""
+    one, several = torch.arange(6).reshape(1, 6), torch.arange(10).reshape(2, 5)
+    with torch.no_grad():
+        module, run = bags(3, Dim("b"))
+        torch.testing.assert_close(run(several), module(several))
+        with pytest.raises(ShapeError, match=r"took to hold for an op .* b = 1 .* again with an example of"):
+            run(one)
+        module, run = bags(1, AUTO)
+        torch.testing.assert_close(run(one), module(one))
+        words = r"input\.shape\[0\], which was fixed .* an example in which this size is 2 or more, and dynamic_shapes="
+        with pytest.raises(ShapeError, match=words):
+            run(several)
+
+
+@pytest.mark.parametrize("offsets", [[0], [0, 2, 2]])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_tokens_with_offsets(mode: str, offsets: list[int]) -> None:
+    module = torch.nn.EmbeddingBag(10, 3, mode=mode)
+    example = torch.arange(7), torch.tensor([0, 4])
+    run = shlo_disc.compile(export(module, example, dynamic_shapes=({0: AUTO}, {0: AUTO})))
+    with torch.no_grad():
+        for count in (1, 5) if len(offsets) == 1 else (5,):
+            given = torch.arange(count), torch.tensor(offsets)
+            torch.testing.assert_close(run(*given), module(*given))
