@@ -363,11 +363,6 @@ class Executable(Sized, NativeOwner):
             return jax.tree.unflatten(self._trees[1], leaves)
         return leaves[0] if len(leaves) == 1 else tuple(leaves)
 
-    @property
-    def memory_stats(self) -> dict[str, Any]:
-        """The counters of the device: live and peak bytes, allocations."""
-        return self._loaded.devices()[0].memory_stats()
-
     def measure_peak_memory(self, *args: Any, **kwargs: Any) -> int:
         """Run the program once and return its peak of allocated bytes, as counted by the allocator.
 
@@ -375,9 +370,9 @@ class Executable(Sized, NativeOwner):
         """
         collect_dropped()
         self._client.reset_peak()
-        before = self.memory_stats["live_bytes"]
+        before = self.memory_stats()["live_bytes"]
         self(*args, **kwargs)
-        return self.memory_stats["peak_bytes"] - before
+        return self.memory_stats()["peak_bytes"] - before
 
     @property
     def peak_memory_formula(self) -> str:

@@ -377,13 +377,12 @@ class LoadedExecutable(NativeOwner):
         """The shape of every result leaf, for values of the symbols. Raises ShapeError."""
         return tuple(tuple(shape) for shape in self._plan(dims)[1])
 
-    @by_name
-    def memory(self, **dims: int) -> MemoryStats:
-        """As `memory_stats`, under the name that it has in `Executable`."""
-        return self.memory_stats(**dims)
+    def memory_stats(self) -> dict[str, int]:
+        """The counters of the device that the program runs on, as `Device.memory_stats` has them."""
+        return self.devices()[0].memory_stats()
 
     @by_name
-    def memory_stats(self, **dims: int) -> MemoryStats:
+    def memory(self, **dims: int) -> MemoryStats:
         """The bytes that a call needs at values of the symbols. Raises ShapeError for values that are not allowed."""
         arena_bytes, _, result_bytes = self._plan(dims)
         values = dim_values(self._symbols, dims)
@@ -399,7 +398,7 @@ class LoadedExecutable(NativeOwner):
         multiply-add counts as two and any other op as one; loop bodies count as often as they are known to run, and of
         several branches the longest counts.
         """
-        stats = self.memory_stats(**dims)
+        stats = self.memory(**dims)
         cost = {"bytes accessed": float(stats.argument_bytes + stats.result_bytes)}
         flops = self._level.header.get("flops")
         if flops is not None:
@@ -409,7 +408,7 @@ class LoadedExecutable(NativeOwner):
     @by_name
     def peak_memory(self, **dims: int) -> int:
         """The peak of bytes allocated during a call, without arguments and constants."""
-        return self.memory_stats(**dims).peak_bytes
+        return self.memory(**dims).peak_bytes
 
     @by_name
     def prepare(self, **dims: int) -> None:

@@ -39,6 +39,12 @@ class Sized:
         found: MemoryStats = self._sized.memory(**dims)
         return found
 
+    def memory_stats(self) -> dict[str, int]:
+        """The counters of the device that the program runs on, as `Device.memory_stats` has them: live and peak bytes,
+        allocations."""
+        found: dict[str, int] = self._sized.memory_stats()
+        return found
+
     @by_name
     def cost_analysis(self, **dims: int) -> dict[str, float]:
         """The "flops" of one call at given values of the symbols, and its "bytes accessed": arguments and results."""

@@ -220,7 +220,7 @@ def test_an_executable_goes_to_the_gpu_when_it_is_called(client: Client, monkeyp
     compiled = shlo_disc.compile(lambda x: jnp.exp(x).sum(1), target="cuda:sm_90", args=ROWS)
     install(compiled)
     assert_close(compiled(rows(3, 20)), np.exp(rows(3, 20)).sum(1), 1e-5)
-    assert compiled.memory_stats["result_allocations"] == 1
+    assert compiled.memory_stats()["result_allocations"] == 1
 
 
 class Foreign:

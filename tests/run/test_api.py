@@ -271,10 +271,10 @@ def test_peak_memory_is_what_a_call_allocates(name: str, dims: dict[str, int]) -
     args = arrays(name, dims)
     executable(*args)
     gc.collect()  # results in the tracebacks of earlier tests
-    before = executable.memory_stats
+    before = executable.memory_stats()
     executable._client.reset_peak()
     results = executable(*args)
-    after = executable.memory_stats
+    after = executable.memory_stats()
     predicted = executable.memory(**dims)
     assert Expr.parse(executable.peak_memory_formula).evaluate(dims) == executable.peak_memory(**dims)
     assert after["peak_bytes"] - before["live_bytes"] == executable.peak_memory(**dims)
@@ -309,10 +309,10 @@ def test_peak_memory_of_the_models(name: str) -> None:
         inputs = module.make_inputs(config, *sizes)
         executable(weights, *inputs)
         gc.collect()
-        before = executable.memory_stats
+        before = executable.memory_stats()
         client(0).reset_peak()
         results = executable(weights, *inputs)
-        after = executable.memory_stats
+        after = executable.memory_stats()
         assert Expr.parse(executable.peak_memory_formula).evaluate(dims) == executable.peak_memory(**dims)
         assert after["arena_allocations"] - before["arena_allocations"] == 1
         copies = after["argument_copies"] - before["argument_copies"]
@@ -403,11 +403,11 @@ def test_kinds_of_arguments_and_results() -> None:
         got = executable(*args)
         assert isinstance(got, jax.Array)
         np.testing.assert_array_equal(np.asarray(got), want)
-    before = executable.memory_stats["argument_copies"]
+    before = executable.memory_stats()["argument_copies"]
     got = executable(OnlyDlpack(x), OnlyDlpack(w))
     assert type(got) is np.ndarray
     np.testing.assert_array_equal(got, want)
-    assert executable.memory_stats["argument_copies"] == before
+    assert executable.memory_stats()["argument_copies"] == before
     buffer = client(0).buffer_from_host(x)
     np.testing.assert_array_equal(executable(buffer, w), want)
     np.testing.assert_array_equal(executable(np.asfortranarray(x), w[::-1][::-1]), want)

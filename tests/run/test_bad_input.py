@@ -37,12 +37,12 @@ def test_bad_call(name: str) -> None:
     want = executable(*good)
     args = case.args()
     gc.collect()  # results in the tracebacks of earlier tests
-    before = executable.memory_stats
+    before = executable.memory_stats()
     with pytest.raises(DiscError) as caught:
         executable(*args, **dict(case.kwargs))
     assert text_of(caught.value) == case.message + case.advice
     assert type(caught.value) is case.error
-    after = executable.memory_stats
+    after = executable.memory_stats()
     assert after["live_bytes"] == before["live_bytes"]
     assert after["arena_allocations"] == before["arena_allocations"], "nothing runs without its arena"
     for mine, again in zip(jax.tree.leaves(want), jax.tree.leaves(executable(*good)), strict=True):

@@ -79,25 +79,25 @@ def test_packed_weights_are_kept_once(executable: shlo_disc.Executable) -> None:
     header = executable.artifact.header
     paths = [row["path"] for row in header["arguments"]]
     assert [paths[i] for i in header["packed_only"] if i < len(paths)] == ["args[0]['first']"]
-    before = executable.memory_stats["constant_bytes"]
+    before = executable.memory_stats()["constant_bytes"]
     bound = executable.bind(params_of(5))
     packed, read_otherwise = 4 * (64 * 128 + 128 * 64 + 128 * 64), 4 * (128 + 128 * 64)
-    assert executable.memory_stats["constant_bytes"] - before == packed + read_otherwise
+    assert executable.memory_stats()["constant_bytes"] - before == packed + read_otherwise
     del bound
-    assert executable.memory_stats["constant_bytes"] == before
+    assert executable.memory_stats()["constant_bytes"] == before
 
 
 def test_immutable_arrays_that_come_again(executable: shlo_disc.Executable) -> None:
     """Packed at the second call with the same arrays; other arrays in their place are noticed."""
     x = rows_of(7)
-    before = executable.memory_stats["constant_bytes"]
+    before = executable.memory_stats()["constant_bytes"]
     for seed in (6, 7, 6):
         params = jax.tree.map(jnp.asarray, params_of(seed))
         for _ in range(3):
             assert_right(executable(params, x, np.float32(0.5)), params_of(seed), x)
-    assert executable.memory_stats["constant_bytes"] > before
+    assert executable.memory_stats()["constant_bytes"] > before
     assert_right(executable(params_of(8), x, np.float32(0.5)), params_of(8), x)
-    assert executable.memory_stats["constant_bytes"] == before
+    assert executable.memory_stats()["constant_bytes"] == before
 
 
 def test_mutable_arrays_are_read_anew(executable: shlo_disc.Executable) -> None:
@@ -144,20 +144,20 @@ def test_donated_arrays_are_deleted(executable: shlo_disc.Executable) -> None:
 def test_shared_arrays_are_read_where_they_lie(executable: shlo_disc.Executable) -> None:
     """Arrays that no GEMM reads are not copied unless strided, and later writes show; prepacked weights stay."""
     params = params_of(14)
-    before = executable.memory_stats["constant_bytes"]
+    before = executable.memory_stats()["constant_bytes"]
     bound = executable.bind(params, copy=False)
     packed, tied = 4 * (64 * 128 + 128 * 64 + 128 * 64), 4 * (128 * 64)
-    assert executable.memory_stats["constant_bytes"] - before == packed
+    assert executable.memory_stats()["constant_bytes"] - before == packed
     assert_right(bound(rows_of(5), np.float32(0.5)), params, rows_of(5))
     params["bias"][...] = params_of(15)["bias"]
     assert_right(bound(rows_of(5), np.float32(0.5)), params, rows_of(5))
 
     strided = {**params, "tied": np.asfortranarray(params["tied"])}
     assert not strided["tied"].flags.c_contiguous
-    held = executable.memory_stats["constant_bytes"]
+    held = executable.memory_stats()["constant_bytes"]
     assert_right(executable.bind(strided, copy=False)(rows_of(5), np.float32(0.5)), params, rows_of(5))
     copied = executable.bind(strided, copy=False)
-    assert executable.memory_stats["constant_bytes"] - held == packed + tied
+    assert executable.memory_stats()["constant_bytes"] - held == packed + tied
     assert_right(copied(rows_of(5), np.float32(0.5)), params, rows_of(5))
     with pytest.raises(ValueError, match="leave copy=True"):
         executable.bind(params, donate=True, copy=False)

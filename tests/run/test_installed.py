@@ -35,7 +35,7 @@ def test_a_user_s_program_is_checked(tmp_path: Path) -> None:
         "import shlo_disc\n"
         "program = shlo_disc.load('model.disc', trust=True)\n"
         "reveal_type(program)\n"
-        "reveal_type(program.memory_stats(b=3).peak_bytes)\n"
+        "reveal_type(program.memory(b=3).peak_bytes)\n"
         "shlo_disc.Options(threads='two')\n"
         "shlo_disc.load('model.disc', trusted=True)\n"
         "shlo_disc.compile('', args=2)\n"

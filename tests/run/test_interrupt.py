@@ -30,7 +30,7 @@ def interrupt_soon(seconds=0.3, number=signal.SIGINT):
 PLAIN = """
 def check(program, given):
     expected = program(given, np.int32(7))
-    bound, live = program.bind(given), program.memory_stats["live_bytes"]
+    bound, live = program.bind(given), program.memory_stats()["live_bytes"]
     for call, args in ((program, (given, FOREVER)), (program.loaded, (given, FOREVER)), (bound, (FOREVER,))):
         interrupt_soon()
         try:
@@ -38,7 +38,7 @@ def check(program, given):
             print("not interrupted")
         except KeyboardInterrupt:
             print("interrupted")
-        assert program.memory_stats["live_bytes"] == live, program.memory_stats
+        assert program.memory_stats()["live_bytes"] == live, program.memory_stats()
         np.testing.assert_array_equal(program(given, np.int32(7)), expected)
 
 check(compiled(repeated(lambda y: jnp.tanh(y @ y))), x)
@@ -74,7 +74,7 @@ for function in (recurrence, averages, wide, both):
     for rows in (1, 2, 7, 300):
         given = np.ones((rows, 16), np.float32)
         expected = program(given, np.int32(7))
-        live = program.memory_stats["live_bytes"]
+        live = program.memory_stats()["live_bytes"]
         for call in (program, program.loaded):
             interrupt_soon(0.2)
             start = time.perf_counter()
@@ -84,7 +84,7 @@ for function in (recurrence, averages, wide, both):
             except KeyboardInterrupt:
                 late = time.perf_counter() - start
                 print("interrupted" if late < 5 else f"after {late} s")
-            assert program.memory_stats["live_bytes"] == live, program.memory_stats
+            assert program.memory_stats()["live_bytes"] == live, program.memory_stats()
             jax.tree.map(np.testing.assert_array_equal, program(given, np.int32(7)), expected)
     assert "recurrence" in kinds, (function, kinds)
 """

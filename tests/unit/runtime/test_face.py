@@ -147,7 +147,7 @@ def test_costs_and_memory_are_functions_of_the_sizes(client: Client) -> None:
     loaded = client.load(identity(arguments, [symbol("b", 0, 0, scale=2, offset=1)], arena=64))
     for b in (1, 10):
         size = 4 * 4 * (2 * b + 1)
-        stats = loaded.memory_stats(b=b)
+        stats = loaded.memory(b=b)
         assert (stats.argument_bytes, stats.result_bytes, stats.arena_bytes) == (size, size, 64)
         assert stats.code_bytes > 0
         assert loaded.cost_analysis(b=b) == {"bytes accessed": 2.0 * size}

@@ -97,7 +97,7 @@ def test_each_segment_is_planned_with_what_the_one_before_has_read(client: Clien
         np.testing.assert_array_equal(take(np.array([n, 7, 8, 9, 10])), np.array([n, 7, 8, 9, 10])[:n])
     assert take.plan_cache()[0] == 1 + 4
     assert take.result_shapes(b=5, n=2) == ((2,),)
-    assert take.memory_stats(b=5, n=2).arena_bytes == 5 * 8 + 16
+    assert take.memory(b=5, n=2).arena_bytes == 5 * 8 + 16
     with pytest.raises(ShapeError, match=r"variables \['b', 'n'\]"):
         take.result_shapes(b=5)
 
