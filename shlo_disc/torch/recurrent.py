@@ -23,6 +23,7 @@ from torch.utils._pytree import tree_leaves
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.options import check_names
+from shlo_disc.torch.branches import recorded_branches
 
 _lock = threading.RLock()
 
@@ -35,11 +36,15 @@ def export(
     dynamic_shapes: Any = None,
     **options: Any,
 ) -> torch.export.ExportedProgram:
-    """`torch.export.export`, with recurrent modules whose length may be a symbol. Raises the same errors, OptionError
-    for options that it does not have, and ProgramError where an example is a list in place of a tensor."""
+    """`torch.export.export`, with recurrent modules whose length may be a symbol, and guards for branches on sizes.
+
+    The program refuses sizes for which a comparison in the module, such as `x.shape[0] == 1`, has another outcome than
+    in the export, but for comparisons with 0. Raises the same errors, OptionError for options that it does not have,
+    and ProgramError where an example is a list in place of a tensor.
+    """
     check_names(options, _OPTIONS, "shlo_disc.torch.export")
     try:
-        with as_scans():
+        with as_scans(), recorded_branches():
             return torch.export.export(module, args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, **options)
     except (TypeError, AttributeError) as error:
         given = {**{f"args[{i}]": value for i, value in enumerate(args)}, **(kwargs or {})}
