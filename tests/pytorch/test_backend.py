@@ -449,3 +449,25 @@ def test_gradients_of_bags(mode: str, padding: int | None, factors: bool, compil
         for wanted, gradient in zip(*found, strict=True):
             torch.testing.assert_close(gradient, wanted)
     assert compiles() == 2
+
+
+REPLACEMENTS: dict[str, Callable[[Any], Any]] = {
+    "assigned": lambda m: m.load_state_dict({k: torch.randn_like(v) for k, v in m.state_dict().items()}, assign=True),
+    "a new parameter": lambda m: setattr(m, "weight", torch.nn.Parameter(torch.randn(4, 4))),
+    "of another dtype": lambda m: m.double(),
+}
+
+
+@pytest.mark.parametrize("freezing", [False, True])
+@pytest.mark.parametrize("name", REPLACEMENTS)
+def test_parameters_that_are_replaced(name: str, freezing: bool) -> None:
+    torch._dynamo.reset()
+    module, x = torch.nn.Linear(4, 4), torch.randn(3, 4)
+    compiled = torch.compile(module, backend="shlo_disc", dynamic=True, options={"freezing": freezing})
+    with torch.no_grad():
+        for _ in range(3):
+            compiled(x)
+        REPLACEMENTS[name](module)
+        for _ in range(3):
+            given = x.to(module.weight.dtype)
+            torch.testing.assert_close(compiled(given), module(given), rtol=1e-4, atol=1e-5)
