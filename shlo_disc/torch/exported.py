@@ -240,10 +240,11 @@ def _ranges_of(program: ExportedProgram, plain: ExportedProgram) -> list[tuple[A
 
 
 def _name_of(program: ExportedProgram) -> str:
-    stacks = [node.meta["nn_module_stack"] for node in program.graph.nodes if "nn_module_stack" in node.meta]
-    names = [kind if isinstance(kind, str) else kind.__name__ for _, kind in stacks[0].values()] if stacks else []
-    own = [name for name in names if _HOOK not in name]
-    return own[0].rpartition(".")[2] if own else "main"
+    """The class of the module; "main" for one without ops, of which PyTorch keeps no class."""
+    kinds = [kind for node in program.graph.nodes for _, kind in (node.meta.get("nn_module_stack") or {}).values()]
+    names = (kind if isinstance(kind, str) else kind.__name__ for kind in kinds)
+    own = next((name for name in names if _HOOK not in name), "main")
+    return own.rpartition(".")[2]
 
 
 _HOOK = "_empty_nn_module_stack"

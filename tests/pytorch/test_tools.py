@@ -81,3 +81,21 @@ def test_options_of_other_kinds(given: Any, text: str) -> None:
     torch._dynamo.reset()
     with pytest.raises(Exception, match=text):
         torch.compile(lambda x: x + 1, backend="shlo_disc", options=given)(torch.ones(3))
+
+
+class Sized(torch.nn.Module):
+    """Ones of a size that is read before any op of the module."""
+
+    def forward(self, x: Any) -> Any:
+        return ONES(x.shape[0])
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("module", [Counting(), Sized(), torch.nn.Sequential(Sized())])
+def test_programs_have_the_name_of_the_class_of_the_module(module: Any, strict: bool) -> None:
+    given = (ONES(2, 4), ONES(2, 3)) if isinstance(module, Counting) else (ONES(2, 4),)
+    shapes = [{0: torch.export.Dim.AUTO} for _ in given]
+    program = torch.export.export(module, given, dynamic_shapes=[*shapes], strict=strict)
+    run = shlo_disc.compile(program)
+    assert run.executable.loaded.name == type(module).__name__
+    assert str(run).startswith(f"<ExportedExecutable {type(module).__name__}(")
