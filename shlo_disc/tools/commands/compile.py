@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from shlo_disc.lowering.progress import watching
+from shlo_disc.runtime.weight_files import check_ending
 from shlo_disc.tools.commands.common import (
     add_command,
     add_compile_options,
@@ -35,6 +36,7 @@ def add_compile(commands: Any) -> None:
 
 
 def _compile(arguments: argparse.Namespace) -> None:
+    check_ending(arguments.output, ".disc")  # before a compile, which may take minutes
     with watching(stage_progress(arguments)):
         executable = built(program_of(arguments.file), arguments)
     executable.save(arguments.output, prepack=arguments.prepack)

@@ -239,6 +239,21 @@ class FolderInPlaceOfFile(Case):
         return run_layer(shlo_disc.load("layer.disc", trust=True))
 
 
+class EndingOfTheOutputOfCommand(Case):
+    """The ending is looked at before a program is compiled: this one cannot be."""
+
+    error = CommandFailed
+    remedy = r"is a program of shlo_disc: write '(add\.disc)'"
+
+    def provoke(self) -> Any:
+        Path("wrong.mlir").write_text("no program")
+        return command("compile", "wrong.mlir", "-o", "add.onnx")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        Path("add.mlir").write_bytes(exported_for(None).serialize())
+        return command("compile", "add.mlir", "-o", found[1]).startswith("add.disc: "), True
+
+
 class OutputOfCommand(Case):
     """The folder is looked for before a program is compiled: this one cannot be."""
 
