@@ -66,7 +66,7 @@ def _may_look_up(frame: types.FrameType) -> bool:
 
 
 def _parts(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-    """What is looked up, and where; None for other expressions."""
+    """The expressions of what is looked up and of the container; None for other expressions."""
     if isinstance(node, ast.Compare) and isinstance(node.ops[-1], ast.In | ast.NotIn):
         return [node.left, *node.comparators][-2], node.comparators[-1]
     if isinstance(node, ast.Subscript):

@@ -16,7 +16,7 @@ from torch._guards import SLoc
 from torch.fx.experimental.symbolic_shapes import ShapeGuard
 
 _LIBRARIES = (*(os.path.dirname(file) + os.sep for file in (torch.__file__, __file__)), "<string>", "<eval_with_key>")
-"""Where the file of code begins whose branches are not the user's: PyTorch's, ours, and what PyTorch generates."""
+"""Beginnings of the names of files whose branches are not the user's: PyTorch's, ours, and what PyTorch generates."""
 
 
 @contextmanager
