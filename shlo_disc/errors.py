@@ -153,7 +153,10 @@ CODES = (
         r"truth value of the size|to be false while it traces|for all sizes while it traces|cannot compute with sizes",
         "a branch or an operation depends on sizes",
     ),
-    Code("DISC-P111", "ProgramError", r"is not an int while the function", "a size is needed as a number"),
+    Code(
+        "DISC-P111", "ProgramError", r"is not an int while the function|cannot be traced with sizes that have names",
+        "a size is needed as a number",
+    ),
     Code("DISC-P100", "ProgramError", "", "the program cannot be compiled as it stands"),
     Code("DISC-U101", "UnsupportedError", "", "the program uses constructs that cannot be compiled"),
     # What is chosen.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, FloorDiv, Mod, content
@@ -27,22 +27,60 @@ def advice(left: str, op: str, right: str, place: Place | None, *, is_own: bool)
         return f'where it always holds, state it: constraints=("{written(Relation.eq(relation.lhs, relation.rhs))}",)'
     if not is_own:
         return _on_library(relation, (op, right) in _OF_EMPTIES)
-    stated = "give shlo_disc.jit compile_once=False, which compiles a program for each outcome"
-    if either := _either(relation):
-        stated = f"{either}, or {stated}"
     expression = place.expression if place else None
-    if isinstance(expression, ast.Compare) and len(expression.ops) == 1:
-        left, right = ast.unparse(expression.left), ast.unparse(expression.comparators[0])
+    is_of_entries = place is not None and _compares_entries(expression, place)
+    stated = "give shlo_disc.jit compile_once=False, which compiles a program for each outcome"
+    if either := _either(_unequal(relation) if is_of_entries else _ordered(relation)):
+        stated = f"{either}, or {stated}"
+    if is_of_entries:
         return (
-            f"choose by jax.lax.cond(jax.numpy.asarray({left}) {op} {right}, ...), whose branches have results of the "
-            f"same shape. Else {stated}"
+            "Python compares tuples and lists by the first entries that differ. Compare the sizes themselves: choose "
+            f"by jax.lax.cond(jax.numpy.asarray(size) {relation.operator} {right}, ...), whose branches have results "
+            f"of the same shape. Else {stated}"
         )
-    if expression is None or place and place.called() in ("builtins.min", "builtins.max"):
+    if isinstance(expression, ast.Compare) and len(expression.ops) == 1:
+        as_array = ast.Name(f"jax.numpy.asarray({ast.unparse(expression.left)})")
+        compared = ast.unparse(ast.Compare(as_array, expression.ops, expression.comparators))
+        return f"choose by jax.lax.cond({compared}, ...), whose branches have results of the same shape. Else {stated}"
+    if expression is None or place and place.called() in _EXTREMES:
         sizes = f"({left}, {right})"
         return (
-            f"in place of min or max of sizes write jax.core.min_dim{sizes} or jax.core.max_dim{sizes}. Else {stated}"
+            f"in place of min or max of sizes write jax.core.min_dim{sizes} or jax.core.max_dim{sizes}, which return a "
+            f"size, and not a number as range and a count of parts need. Else {stated}"
         )
     return stated
+
+
+_EXTREMES = ("builtins.min", "builtins.max")
+
+
+def _compares_entries(expression: ast.expr | None, place: Place) -> bool:
+    """Tells whether an expression compares tuples or lists, which Python does entry by entry."""
+    match expression:
+        case ast.Compare():
+            compared = [expression.left, *expression.comparators]
+        case ast.Call(args=[ast.List() | ast.Tuple() as values]) if place.called() in _EXTREMES:
+            compared = values.elts
+        case ast.Call(args=[_, _, *_]) if place.called() in _EXTREMES:
+            compared = expression.args
+        case _:
+            return False
+    return any(_is_sequence(value, place) for value in compared)
+
+
+def _is_sequence(expression: ast.expr, place: Place) -> bool:
+    """Tells whether the value of an expression is a tuple or a list."""
+    match expression:
+        case ast.Tuple() | ast.List() | ast.Attribute(attr="shape") | ast.Subscript(slice=ast.Slice()):
+            return True
+        case ast.BinOp():
+            return _is_sequence(expression.left, place) or _is_sequence(expression.right, place)
+        case ast.Call():
+            return place._replace(expression=expression).called() in _SEQUENCES
+    return isinstance(place.value_of(expression), tuple | list)
+
+
+_SEQUENCES = ("builtins.tuple", "builtins.list", "builtins.sorted", "jax.numpy.shape", "numpy.shape")
 
 
 def _on_library(relation: Relation, is_of_empties: bool) -> str:
@@ -50,19 +88,33 @@ def _on_library(relation: Relation, is_of_empties: bool) -> str:
     likely = _ordered(relation)[0]
     if is_of_empties and _is_sensible(likely):
         return f'the function needs at least one element there: state it by constraints=("{written(likely)}",)'
-    if either := _either(relation):
+    if either := _either(_ordered(relation)):
         return either
     found = (Relation(">=", divisor, Expr.const(1)) for divisor in _divisors(relation))
     stated = ", ".join(dict.fromkeys(f'"{written(least)}"' for least in found if _is_sensible(least)))
     return f"the function divides by a size that may be 0: state constraints=({stated},)" if stated else ""
 
 
-def _either(relation: Relation) -> str:
-    """Advice to state the outcome; "" where neither can be stated."""
-    stated = [f'constraints=("{written(r)}",)' for r in _ordered(relation) if _is_sensible(r)]
+def on_padding(size: str, padding: str) -> str:
+    """Advice where JAX has to know that an axis is longer than a padding that mirrors its elements."""
+    try:
+        longer = Relation(">=", Expr.parse(size), Expr.parse(padding) + 1)
+    except ProgramError:
+        return ""
+    return f'state that the axis is longer: constraints=("{written(longer)}",)' if _is_sensible(longer) else ""
+
+
+def _either(outcomes: Sequence[Relation]) -> str:
+    """Advice to state the outcome, one of two; "" where neither can be stated."""
+    stated = [f'constraints=("{written(r)}",)' for r in outcomes if _is_sensible(r)]
     if len(stated) == 2:
         return f"state which one holds for yours, {stated[0]} or {stated[1]}"
     return f"where it holds for yours, state {stated[0]}" if stated else ""
+
+
+def _unequal(relation: Relation) -> list[Relation]:
+    """The two outcomes of a comparison of sizes that are not equal."""
+    return [Relation(operator, relation.lhs, relation.rhs) for operator in (">", "<")]
 
 
 def _ordered(relation: Relation) -> list[Relation]:
@@ -101,4 +153,4 @@ def written(relation: Relation) -> str:
     return str(Relation(operator, size, Expr.const(0)).balanced())
 
 
-__all__ = ["advice", "written"]
+__all__ = ["advice", "on_padding", "written"]

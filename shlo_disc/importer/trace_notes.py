@@ -61,27 +61,36 @@ _ADVICE = {
     "argument 'x' of jnp.bincount": (
         "say how many counts there are by length=: a number, or the size of an argument, such as length=y.shape[0]"
     ),
-    "associative scan over axis of non-constant size": (
-        "use jax.numpy.cumsum, jax.numpy.cumprod, jax.lax.cummax, jax.lax.cummin or jax.lax.cumlogsumexp if the "
-        "function is one of these, and jax.lax.scan otherwise; or give the size as a number in args="
-    ),
-    "shape polymorphism for `permutation`": (
-        "sort by random numbers: x[jax.numpy.argsort(jax.random.uniform(key, x.shape[:1]))]"
-    ),
-    "unsupported operand type(s) for *: 'list' and 'DynamicJaxprTracer'": (
-        "a list cannot be repeated as often as a size says. In place of jax.numpy.array_split(x, 3) write "
-        "jax.numpy.split(x, [(n + 2) // 3, (n + 2) // 3 + (n + 1) // 3]) with n = x.shape[0]"
-    ),
-    "jnp.squeeze with axis=None": (
-        "name the axes, as in jax.numpy.squeeze(x, axis=1). jax.numpy.cov and corrcoef name none: with c = x - "
-        "x.mean(1, keepdims=True), the covariance is c @ c.T / (x.shape[1] - 1)"
-    ),
     "Attempted boolean conversion of traced array": (
         "choose by values with jax.numpy.where(condition, a, b), or run one of two functions with jax.lax.cond; and "
         "write jax.numpy.arange for numpy.arange, as NumPy's functions take no sizes that have names"
     ),
 }
 """Advice against errors by a part of their texts."""
+
+_ALONE = "shlo_disc.jit with compile_once=False compiles a program for the sizes of each call"
+_UNSUPPORTED = {
+    "associative scan over axis of non-constant size": (
+        "use jax.numpy.cumsum, jax.numpy.cumprod, jax.lax.cummax, jax.lax.cummin or jax.lax.cumlogsumexp if the "
+        "function is one of these, and jax.lax.scan otherwise; or give the size as a number in args=. " + _ALONE
+    ),
+    "shape polymorphism for `permutation`": (
+        "sort by random numbers: x[jax.numpy.argsort(jax.random.uniform(key, x.shape[:1]))]. " + _ALONE
+    ),
+    "jnp.squeeze with axis=None": (
+        "name the axes, as in jax.numpy.squeeze(x, axis=1). jax.numpy.cov and corrcoef name none: with c = x - "
+        "x.mean(1, keepdims=True), the covariance is c @ c.T / (x.shape[1] - 1)"
+    ),
+    "In arange with non-constant arguments all of": (
+        "steps are whole numbers: write jax.numpy.arange(2 * size) / 2 in place of jax.numpy.arange(0, size, 0.5)"
+    ),
+}
+"""Advice by a part of the text with which a function of JAX refuses sizes that have names."""
+
+_LIST_REPEATED = re.compile(r"unsupported operand type\(s\) for \*: .*'list'")
+_PADDING_LENGTH = re.compile(
+    r"Shape polymorphism is supported for jnp\.pad .*axis size \(= (.*?)\) .*length \(= (.*?)\)\."
+)
 
 _OF_PADDINGS = "paddings of a convolution are numbers, 'SAME' or 'VALID': for others, pad by jax.numpy.pad before it"
 _OF_STRIDES = (
@@ -152,6 +161,7 @@ def _fault_of_sizes(error: Exception, place: Place | None) -> str:
     if found := _COMPARISON.search(message):
         left, operator, right = found.groups()
         advice = comparisons.advice(left, operator, right, place, is_own=is_of_place(error, place))
+        advice = advice or wanted_numbers.instead_of(place)
         text = f"JAX cannot decide {left} {operator} {right} for all sizes while it traces"
     elif any(words in message for words in _NUMBER_WANTED):
         size = f"the size {found[1]}" if (found := _SIZE.search(message)) else "a size that has a name"
@@ -160,12 +170,28 @@ def _fault_of_sizes(error: Exception, place: Place | None) -> str:
     elif (found := _INDEX.search(message)) and _is_size(found[1]):
         advice = wanted_numbers.on_index(place)
         text = f"the size {found[1]} is not an int while the function is traced"
+    elif (refused := _on_refused(message, place)) is not None:
+        advice = refused
+        called = place.called() if place else ""
+        named = called or f"a function of JAX ({message.splitlines()[0].partition('. ')[0]})"
+        text = f"{named} cannot be traced with sizes that have names, as it is called here"
     elif type(error).__name__ == "InconclusiveDimensionOperation":  # which JAX derives from no other class
         advice = note_on(message, place)
         text = f"JAX cannot compute with sizes that have names: {message.splitlines()[0]}"
     else:
         return ""
     return f"{text}: {advice}" if advice else text
+
+
+def _on_refused(message: str, place: Place | None) -> str | None:
+    """Advice where a function of JAX refuses sizes that have names; None where it does not."""
+    if found := _UNEVEN.search(message):
+        return _on_division(*found.groups())
+    if found := _PADDING_LENGTH.search(message):
+        return comparisons.on_padding(*found.groups())
+    if _LIST_REPEATED.match(message):
+        return wanted_numbers.instead_of(place) or None
+    return _of(_UNSUPPORTED, message) or None
 
 
 _STATIC: ContextVar[str] = ContextVar("shlo_disc_static", default="")
@@ -184,8 +210,6 @@ def static_option(option: str) -> Iterator[None]:
 def note_on(message: str, place: Place | None = None) -> str:
     """Advice against an error of that text; "" where there is none."""
     if found := _DIVISION.search(message):
-        return _on_division(*found.groups())
-    if found := _UNEVEN.search(message):
         return _on_division(*found.groups())
     if found := _TWO_SHAPES.search(message):
         return _on_shapes("".join(text for text in found.groups() if text))

@@ -27,8 +27,13 @@ GENERAL = (
     "jax.numpy.sqrt(size), and in place of jax.numpy.searchsorted and interp those of shlo_disc.numpy; make it an "
     f"array by jax.numpy.asarray(size), loop by jax.lax.fori_loop(0, size, ...), or {_FIXED}"
 )
+_ON_BITS = (
+    "write n // 2 for n >> 1, n * 2 for n << 1, n % 8 for n & 7, -n - 1 for ~n, and functions such as "
+    "jax.numpy.bitwise_or(n, 1), whose results are arrays, for other operators on bits"
+)
 _BY_TEXT = {
     "_DimExpr.__format__": AS_TEXT,
+    **{f"for {operator}": _ON_BITS for operator in ("&", "|", "^", "<<", ">>", "unary ~")},
     "bad operand type for abs()": "write jax.core.max_dim(size, -size) in place of abs(size)",
     "doesn't define __round__": "leave out round(), for a size is a whole number",
 }
@@ -48,8 +53,13 @@ def advice(place: Place | None, message: str) -> str:
             return _on_call(place, expression)
         case ast.JoinedStr() | ast.FormattedValue() | ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod()):
             return AS_TEXT
-        case ast.BinOp():
-            return _on_operator(expression) or GENERAL
+        case ast.BinOp(op=operator) if type(operator) in _BITWISE:
+            return _on_bits(expression, place)
+        case ast.BinOp(op=ast.Pow(), left=base, right=power):
+            value = f"jax.numpy.power({ast.unparse(base)}, {ast.unparse(power)})"
+            return f"write {value}, or jax.numpy.sqrt(size) for a square root"
+        case ast.UnaryOp(op=ast.Invert(), operand=size):
+            return f"write (-{_operand(size)} - 1) in place of {ast.unparse(expression)}"
         case ast.Attribute(attr=name):
             return (
                 f"a size has no {name}: for a value write functions of jax.numpy, such as "
@@ -107,6 +117,27 @@ def _on_call(place: Place, call: ast.Call) -> str:
             return GENERAL
     on_jax = _ON_JAX.get(f"{module}.{name}")
     return on_jax(call, arguments) if on_jax else f"{module}.{name} takes numbers only (docs/limits.md): {_FIXED}"
+
+
+def instead_of(place: Place | None) -> str:
+    """Advice on a call that JAX computes with numbers only, and what to write in its place; "" on others."""
+    if place is None or place.expression is None:
+        return ""
+    if place.called() == "jax.numpy.pad" and "'wrap'" not in ast.unparse(place.expression):
+        return ""
+    return _INSTEAD.get(place.called(), "")
+
+
+_INSTEAD = {
+    "jax.numpy.array_split": (
+        "in place of jax.numpy.array_split(x, 3) write jax.numpy.split(x, [(n + 2) // 3, (n + 2) // 3 + (n + 1) // 3]) "
+        "with n = x.shape[0]"
+    ),
+    "jax.numpy.pad": (
+        "in place of mode='wrap' take the elements by their indices: to have 2 before and 1 after x, write "
+        "x[jax.numpy.arange(-2, x.shape[0] + 1) % x.shape[0]]"
+    ),
+}
 
 
 def on_numpy(place: Place | None) -> str:
@@ -184,21 +215,53 @@ def _on_math(call: ast.Call, written: str, arguments: Sequence[str]) -> str:
     return f"functions of math take numbers only: write jax.numpy.{name}({whole}) in place of {written}({whole})"
 
 
-def _on_operator(expression: ast.BinOp) -> str:
-    """Advice on an operator that sizes do not have; "" where there is none."""
-    left, right = ast.unparse(expression.left), ast.unparse(expression.right)
+def _on_bits(expression: ast.BinOp, place: Place) -> str:
+    """Advice on operators on bits, which sizes do not have."""
+    whole, left, right = (ast.unparse(e) for e in (expression, expression.left, expression.right))
+    if isinstance(expression.op, ast.BitAnd) and _integer(expression.left, place) is not None:
+        expression = ast.BinOp(expression.right, expression.op, expression.left)
+    size, number = _operand(expression.left), _integer(expression.right, place)
+    match expression.op:
+        case ast.RShift() if number is not None and number >= 0:
+            return f"write {size} // {2**number} in place of {whole}"
+        case ast.LShift() if number is not None and number >= 0:
+            return f"write {size} * {2**number} in place of {whole}"
+        case ast.BitAnd() if number is not None and number >= 0 and number & (number + 1) == 0:
+            return f"write {size} % {number + 1} in place of {whole}"
+        case ast.BitAnd() if number is not None and number < 0 and -number & (-number - 1) == 0:
+            return f"write {size} // {-number} * {-number} in place of {whole}"
+    value = f"jax.numpy.{_BITWISE[type(expression.op)]}({left}, {right})"
+    return (
+        f"write {value}, which is an array, in place of {whole}. To branch on it, write jax.lax.cond({value} != 0, "
+        f"...), whose branches have results of the same shape; for a size, {_FIXED}"
+    )
+
+
+_BITWISE: dict[type[ast.operator], str] = {
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+    ast.LShift: "left_shift",
+    ast.RShift: "right_shift",
+}
+"""Names of operators on bits in jax.numpy."""
+
+
+def _integer(expression: ast.expr, place: Place) -> int | None:
+    """The value of an expression of integers and of names of such; None for others."""
     match expression:
-        case ast.BinOp(op=ast.Pow()):
-            return f"write jax.numpy.power({left}, {right}), or jax.numpy.sqrt(size) for a square root"
-        case ast.BinOp(op=ast.RShift(), right=ast.Constant(value=int(bits))):
-            return f"write {_operand(expression.left)} // {2**bits} in place of {left} >> {bits}"
-        case ast.BinOp(op=ast.LShift(), right=ast.Constant(value=int(bits))):
-            return f"write {_operand(expression.left)} * {2**bits} in place of {left} << {bits}"
-        case ast.BinOp(op=ast.BitAnd(), right=ast.Constant(value=int(mask))) if mask & (mask + 1) == 0:
-            return f"write {_operand(expression.left)} % {mask + 1} in place of {left} & {mask}"
-        case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.LShift() | ast.RShift()):
-            return "operators on bits take arrays: make the size one by jax.numpy.asarray(size)"
-    return ""
+        case ast.Constant(value=int(value)):
+            return int(value)
+        case ast.Name():
+            found = place.value_of(expression)
+            return found if isinstance(found, int) else None
+        case ast.UnaryOp(op=ast.USub() | ast.Invert() as operator, operand=inner):
+            found = _integer(inner, place)
+            return None if found is None else -found - isinstance(operator, ast.Invert)
+        case ast.BinOp(op=ast.Sub(), left=first, right=second):
+            left, right = _integer(first, place), _integer(second, place)
+            return None if left is None or right is None else left - right
+    return None
 
 
 def _operand(node: ast.expr) -> str:
@@ -230,18 +293,18 @@ def _on_scan(call: ast.Call, _: Sequence[str]) -> str:
 
 
 def _on_parts(_: ast.Call, arguments: Sequence[str]) -> str:
-    return _on_rows(arguments[0] if arguments else "x")
+    rows = _on_rows(arguments[0] if arguments else "x")
+    return f"{rows}; shlo_disc.jit with compile_once=False compiles a program for the sizes of each call"
 
 
 _ON_JAX: dict[str, Callable[[ast.Call, Sequence[str]], str]] = {
     "jax.random.permutation": _on_permutation,
     "jax.random.choice": _on_choice,
     "jax.lax.scan": _on_scan,
-    "jax.numpy.split": _on_parts,
-    "jax.numpy.unstack": _on_parts,
+    **{f"jax.numpy.{name}": _on_parts for name in ("split", "array_split", "hsplit", "vsplit", "dsplit", "unstack")},
     "jax.numpy.searchsorted": lambda *_: "write shlo_disc.numpy.searchsorted in place of jax.numpy.searchsorted",
     "jax.numpy.interp": lambda *_: "write shlo_disc.numpy.interp in place of jax.numpy.interp",
 }
 """Advice by the name of a function of JAX."""
 
-__all__ = ["AS_TEXT", "GENERAL", "INTEGER_ARITHMETIC", "advice", "on_index", "on_numpy"]
+__all__ = ["AS_TEXT", "GENERAL", "INTEGER_ARITHMETIC", "advice", "instead_of", "on_index", "on_numpy"]

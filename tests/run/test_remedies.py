@@ -20,6 +20,7 @@ from tests.run.remedies import (
     methods,
     objects,
     plugin,
+    refused_sizes,
     shapes,
     specifications,
     torch_programs,
@@ -40,8 +41,8 @@ def cases_of(module: ModuleType) -> list[type[Case]]:
 
 
 MODULES = (
-    specifications, shapes, empties, traced, traced_sizes, wanted_numbers, calls, jitted, methods, objects, files,
-    commands, torch_programs, plugin,
+    specifications, shapes, empties, traced, traced_sizes, refused_sizes, wanted_numbers, calls, jitted, methods,
+    objects, files, commands, torch_programs, plugin,
 )  # fmt: skip
 CASES = [case for module in MODULES for case in cases_of(module)]
 

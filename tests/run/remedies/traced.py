@@ -13,6 +13,7 @@ import numpy as np
 
 import shlo_disc
 import shlo_disc.numpy
+from shlo_disc.errors import ProgramError
 
 from .case import Case, Numbers, value_of
 
@@ -44,7 +45,7 @@ class RepeatByData(Case):
 
 
 class AssociativeScan(Case):
-    error = NotImplementedError
+    error = ProgramError
     remedy = r"use jax\.numpy\.cumsum, .* jax\.lax\.(cummax), .* and jax\.lax\.(scan) otherwise"
 
     def provoke(self) -> Any:
@@ -123,7 +124,7 @@ class UnevenSplit(Case):
 
 
 class Permutation(Case):
-    error = NotImplementedError
+    error = ProgramError
     remedy = r"sort by random numbers: x\[jax\.numpy\.argsort\(jax\.random\.uniform\(key, x\.shape\[:1\]\)\)\]"
     key: ClassVar[Any] = jax.random.key(0)
 

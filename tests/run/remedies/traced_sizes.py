@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.errors import ShapeError
+from shlo_disc.errors import ProgramError, ShapeError
 
 from .case import Case, Numbers, value_of
 from .traced import VALUES, VECTOR, compiled
@@ -197,7 +197,7 @@ class NumberOfArray(Case):
 
 
 class UnevenParts(Case):
-    error = TypeError
+    error = ProgramError
     remedy = r"write jax\.numpy\.split\(x, (\[.*\])\) with n = x\.shape\[0\]"
 
     def provoke(self) -> Any:
@@ -216,7 +216,7 @@ class UnevenParts(Case):
 
 
 class Covariance(Case):
-    error = ValueError
+    error = ProgramError
     remedy = (
         r"squeeze\(x, (axis)=1\)\..* with c = x - x\.(mean)\(1, keepdims=True\), "
         r"the covariance is c @ c\.T / \(x\.shape\[1\] - 1\)"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import random
@@ -23,6 +24,7 @@ from .case import Case, Numbers
 from .traced import VALUES, compiled
 
 KEY = jax.random.key(0)
+MASK = 3
 
 
 class NumberCase(Case):
@@ -42,7 +44,10 @@ class NumberCase(Case):
             shlo_disc.jit(self.function, dynamic="n")(VALUES)
         except ProgramError as error:
             assert re.search(self.remedy, str(error)), str(error)
-            assert re.match(rf"{re.escape(__file__)}:\d+: ", str(error)) and error.code in ("DISC-P110", "DISC-P111")
+            assert re.match(rf"{re.escape(inspect.getfile(self.function))}:\d+: ", str(error)) and error.code in (
+                "DISC-P110",
+                "DISC-P111",
+            )
             assert error.__cause__ is not None
         else:
             raise AssertionError("jit compiles it")
@@ -57,8 +62,8 @@ class NumberCase(Case):
 
     @staticmethod
     def result(text: str) -> Any:
-        """The result of a program that is this expression of x and KEY."""
-        names = {"jax": jax, "shlo_disc": shlo_disc, "KEY": KEY, "np": np}
+        """The result of a program that is this expression of x and of the names above."""
+        names = {"jax": jax, "shlo_disc": shlo_disc, "KEY": KEY, "MASK": MASK, "np": np}
         return compiled(lambda x: 1 * eval(text, names | {"x": x}))(VALUES)  # noqa: S307
 
 
@@ -332,6 +337,34 @@ class ShiftOfSize(NumberCase):
     expected = 3
 
 
+class AlignedSize(NumberCase):
+    function = staticmethod(lambda x: x * ((x.shape[0] + MASK) & ~MASK))
+    remedy = r"write (\(x\.shape\[0\] \+ MASK\) // 4 \* 4) in place of x\.shape\[0\] \+ MASK & ~MASK"
+    expected = 8
+
+
+class InvertedSize(NumberCase):
+    function = staticmethod(lambda x: x * ~x.shape[0])
+    remedy = r"write (\(-x\.shape\[0\] - 1\)) in place of ~x\.shape\[0\]"
+    expected = -7
+
+
+class BitsOfSizes(NumberCase):
+    function = staticmethod(lambda x: x if x.shape[0] & (x.shape[0] - 1) == 0 else -x)
+    remedy = r"write (.*), which is an array, in place of x\.shape\[0\] & .* (jax\.lax\.cond\(.* != 0, \.\.\.\)), whose"
+    expected = np.stack([4 + VALUES, 2 * VALUES])
+
+    def text(self, found: re.Match[str]) -> str:
+        branch = found[2].replace("...", "lambda: 2 * x, lambda: -x")
+        return f"jax.numpy.stack([{found[1]} + x, {branch}])"
+
+
+class ShiftByName(NumberCase):
+    function = staticmethod(lambda x: x * (x.shape[0] << MASK))
+    remedy = r"write (x\.shape\[0\] \* 8) in place of x\.shape\[0\] << MASK"
+    expected = 48
+
+
 class ComparedWithFraction(NumberCase):
     error = jax.errors.ConcretizationTypeError
     function = staticmethod(lambda x: x if x.shape[0] > 0.5 else -x)
@@ -368,6 +401,32 @@ class ComparedSize(NumberCase):
         stated = compiled(self.function, constraints=(found[2],))
         np.testing.assert_array_equal(stated(VALUES), self.expected)
         return found[1].replace("...", "lambda: 2 * x, lambda: -x")
+
+
+class ComparedFromTheLeft(ComparedSize):
+    function = staticmethod(lambda x: 2 * x if 4 < x.shape[0] else -x)  # noqa: SIM300
+    remedy = r"by (jax\.lax\.cond\(jax\.numpy\.asarray\(4\) < x\.shape\[0\], \.\.\.\)), .*=\(\"(n >= 5)\",\)"
+
+
+class ComparedShapes(ComparedSize):
+    function = staticmethod(lambda x: 2 * x if x.shape > (4,) else -x)
+    remedy = r"by (jax\.lax\.cond\(jax\.numpy\.asarray\(size\) > 4, \.\.\.\)), .*=\(\"(n >= 5)\",\)"
+
+    def text(self, found: re.Match[str]) -> str:
+        programs = shlo_disc.jit(self.function, dynamic="n", compile_once=False)
+        for count in (3, 4, 5):
+            x = VALUES[:count]
+            np.testing.assert_array_equal(programs(x), self.function(x))
+        return super().text(found).replace("size", "x.shape[0]")
+
+
+class LargerShape(NumberCase):
+    function = staticmethod(lambda x: x * max(x.shape, (4,))[0])
+    remedy = r"Python compares tuples .* state which one holds for yours, constraints=\(\"(n >= 5)\",\)"
+    expected = 6 * VALUES
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return compiled(self.function, constraints=(found[1],))(VALUES), self.expected
 
 
 class LinspaceOfSize(NumberCase):
