@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from shlo_disc.errors import ArgumentTypeError, ShapeError
 
 from . import _native
@@ -46,6 +48,11 @@ class BoundExecutable(NativeOwner):
             raise ArgumentTypeError("bind takes arrays by position, and names or a file of arrays by bind(weights=...)")
         if is_of_torch and any(hasattr(value, "state_dict") for value in args):
             raise ArgumentTypeError("bind takes arrays, and not a module: write bind(weights=module.state_dict())")
+        if any(isinstance(value, str | os.PathLike | np.lib.npyio.NpzFile) for value in args):
+            raise ArgumentTypeError(
+                "bind takes arguments of the program by position, and not files: write bind(dict(numpy.load(file))) "
+                "for a dict of the arrays in an .npz file, and bind(weights=file) for arguments by name"
+            )
         bound = TreeSpec("tuple", positional.children[:count])
         rest = call_tree(TreeSpec("tuple", positional.children[count:]), keyword)
 

@@ -252,9 +252,10 @@ class LoadedExecutable(NativeOwner):
         check_flag("copy", copy)
         if weights is not None:
             with named_weights(weights) as arrays:
-                placed = self.parameter_names.with_weights(args, arrays)
+                trees = self.in_tree.children[0].children
+                placed = self.parameter_names.with_weights(args, arrays, trees)
             rows = self.header["arguments"]
-            is_flat = len(rows) == len(self.in_tree.children[0].children)
+            is_flat = len(rows) == len(trees)
             args = tuple(map(of_its_dtype, placed, rows)) if is_flat else tuple(placed)
         elif not args and self.parameter_names.weights:
             names = listed(self.parameter_names.names[: self.parameter_names.weights])

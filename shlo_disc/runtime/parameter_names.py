@@ -90,17 +90,19 @@ class ParameterNames:
         shown = [own or f"args[{place}]" for place, own in enumerate(every)]
         return f"'{name}' takes {listed([*shown, *known])}: {fault}"
 
-    def with_weights(self, args: Sequence[Any], weights: Mapping[str, Any]) -> list[Any]:
+    def with_weights(
+        self, args: Sequence[Any], weights: Mapping[str, Any], trees: Sequence[TreeSpec] = ()
+    ) -> list[Any]:
         """The first arguments of a program: those given by position, and after them the weights in their places.
 
         Arguments after the weights of a PyTorch program, such as buffers that it changes, are left to the calls: a
-        `state_dict` has them as well. Raises ArgumentTypeError for names that the program does not have, and where a
-        weight of a PyTorch program, or an argument between others, is missing.
+        `state_dict` has them as well. trees: the structures of all arguments. Raises ArgumentTypeError for names that
+        the program does not have, and where a weight of a PyTorch program, or an argument between others, is missing.
         """
         rest = self.names[len(args) :]
         if unknown := [name for name in weights if name not in rest]:
             others = f"it takes {listed(rest)}" if rest else "it has no names of arguments: give weights by position"
-            others += _renamed(unknown, weights, rest)
+            others += _renamed(unknown, weights, rest) or _entries(unknown, weights, rest, trees[len(args) :])
             raise ArgumentTypeError(f"weights= has {listed(unknown)}, which the program does not take: {others}")
         count = 1 + max((place for place, name in enumerate(rest) if name in weights), default=-1)
         if self.weights:
@@ -131,6 +133,23 @@ def _renamed(unknown: Sequence[str], weights: Mapping[str, Any], names: Sequence
         f". Its names begin with {prefix!r}: give weights={{name.removeprefix({prefix!r}): weight for name, weight in "
         "weights.items()}"
     )
+
+
+def _entries(
+    unknown: Sequence[str], weights: Mapping[str, Any], names: Sequence[str], trees: Sequence[TreeSpec]
+) -> str:
+    """Advice on the entries of an argument that is a container of arrays, in place of the argument; "" without one."""
+    containers = [(name, tree) for name, tree in zip(names, trees, strict=False) if tree.children and name]
+    whole = "dict(numpy.load(file))" if isinstance(weights, np.lib.npyio.NpzFile) else "weights"
+    for name, tree in containers:
+        if tree.kind == "dict" and set(unknown) == set(tree.keys):
+            by_position = f"bind({whole}), or " if name == names[0] else ""
+            return f". They are the entries of {name}, a dict: write {by_position}bind(weights={{{name!r}: {whole}}})"
+    if not containers:
+        return ""
+    name, tree = containers[0]
+    kind = tree.type.__name__ if tree.type else tree.kind
+    return f". {name} is a {kind} of arrays, which is given whole, as in bind(weights={{{name!r}: {name}}})"
 
 
 def explained(

@@ -10,16 +10,20 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import shlo_disc
 from shlo_disc import Options
-from shlo_disc.errors import ArtifactError, OptionError, ProgramError
+from shlo_disc.errors import ArgumentTypeError, ArtifactError, OptionError, ProgramError
 
 from .case import (
+    LAYER_ARGS,
     Case,
     CommandFailed,
     Numbers,
+    W,
+    X,
     add_one,
     command,
     compiled_layer,
@@ -65,6 +69,58 @@ class EndingOfAnotherFormat(Case):
     def follow(self, found: re.Match[str]) -> Numbers:
         compiled_layer().save(found[1])
         return run_layer(shlo_disc.load(found[1], trust=True))
+
+
+class WeightsOfDict(Case):
+    """A file of the entries of one argument, which is a dict."""
+
+    error = ArgumentTypeError
+    remedy = r"entries of params, a dict: write (bind\(.*\)), or (bind\(weights=\{'params': .*\}\))"
+    params = {"w": W}
+
+    def provoke(self) -> Any:
+        np.savez("weights.npz", **self.params)
+        return self.program().bind(weights="weights.npz")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        bound = [
+            eval(f"program.{text}", {"program": self.program(), "numpy": np, "file": "weights.npz"})  # noqa: S307
+            for text in found.groups()
+        ]
+        np.testing.assert_array_equal(bound[0](X), bound[1](X))
+        return bound[0](X), X @ W
+
+    @staticmethod
+    def program() -> Any:
+        return shlo_disc.compile(lambda params, x: x @ params["w"], args=({"w": LAYER_ARGS[1]}, LAYER_ARGS[0]))
+
+
+class WeightsOfDictByPosition(WeightsOfDict):
+    remedy = r"not files: write (bind\(dict\(numpy\.load\(file\)\)\)) for a (dict) of the arrays"
+
+    def provoke(self) -> Any:
+        np.savez("weights.npz", **self.params)
+        return self.program().bind("weights.npz")
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.program().bind(dict(np.load("weights.npz")))(X), X @ W
+
+
+class WeightsOfNestedDict(Case):
+    error = ArgumentTypeError
+    remedy = r"params is a dict of arrays, which is given whole, as in bind\(weights=\{'(params)': params\}\)"
+    params = {"layer": {"w": W}}
+
+    def provoke(self) -> Any:
+        return self.program().bind(weights={"layer.w": W})
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return self.program().bind(weights={found[1]: self.params})(X), X @ W
+
+    @staticmethod
+    def program() -> Any:
+        args = ({"layer": {"w": LAYER_ARGS[1]}}, LAYER_ARGS[0])
+        return shlo_disc.compile(lambda params, x: x @ params["layer"]["w"], args=args)
 
 
 class PickledLoaded(Case):
