@@ -44,6 +44,7 @@ from .trace_notes import OF_SIZES, noted_traces
 
 _NO_ARRAY = re.compile(r"problematic value is of type <class '(.*?)'> and was passed to the function at path (\S+)\.\n")
 _NO_SYMBOL = re.compile(r"Encountered dimension variable ('.*?') .*function arguments: (\[.*?\])", re.DOTALL)
+_OF_CONTAINERS = re.compile(r"'(tuple|list)'")
 _CUSTOM_CALL = re.compile(r'stablehlo\.custom_call @(?:"([^"]+)"|([\w.$]+))')
 
 
@@ -73,6 +74,10 @@ def export_function(
         return _export_jitted(function, function, args, kwargs, constraints)
     except (ArgumentTypeError, ProgramError) as error:  # only now, for static arguments may look like shapes
         if error.code not in OF_SIZES:
+            check_specifications(args, kwargs)
+        raise
+    except (TypeError, AttributeError) as error:
+        if _OF_CONTAINERS.search(str(error)):  # a shape in place of a pair, as JAX sees it
             check_specifications(args, kwargs)
         raise
 

@@ -38,24 +38,28 @@ def check_sequence(args: Any) -> None:
 
 def check_specifications(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Raises ProgramError, with what to write, for shapes and dtypes that are not in pairs, one for each argument."""
-    if is_pair(args) and isinstance(args[0], str) and is_dtype(args[1]):
-        raise ProgramError(f"args= has one entry for each argument: write args=({args!r},)")
+    if len(args) == 2 and _are_sizes_of_one(args[0]) and is_dtype(args[1]):
+        pair = (args[0] if isinstance(args[0], str) else _text(args[0]), _dtype_name(args[1]))
+        raise ProgramError(f"args= has one entry for each argument: write args=({pair!r},)")
     if args and all(_is_shape_text(entry) for entry in args):
         pairs = tuple((entry, _LIKELY) for entry in args)
         raise ProgramError(f"args= has a shape and a dtype for each argument: write args={pairs!r}")
-    for name, values in (("args", list(args)), ("kwargs", dict(kwargs))):
-        for path, leaf in jax.tree_util.tree_flatten_with_path(values, is_leaf=_is_whole)[0]:
+    if _are_sizes(args) and len({type(size) for size in args}) == 2:  # names and numbers
+        raise ProgramError(f"args= has one entry for each argument: write args=({(_text(args), _LIKELY)!r},)")
+    entries = [(f"args[{i}]", value) for i, value in enumerate(args)]
+    entries += [(f"kwargs[{name!r}]", value) for name, value in kwargs.items()]
+    for name, value in entries:
+        for path, leaf in jax.tree_util.tree_flatten_with_path(value, is_leaf=_is_whole)[0]:
+            where = f"{name}{jax.tree_util.keystr(path)}"
             if _has_no_shape(leaf):
                 raise ProgramError(
-                    f"args= and kwargs= have pairs of a shape and a dtype: {name}{jax.tree_util.keystr(path)} has "
-                    f"{_short(leaf[0])} for the shape, which is a text such as 'b, 768' or a tuple such as ('b', 768), "
-                    "with a number or a name for each size; () is the shape of a number"
+                    f"args= and kwargs= have pairs of a shape and a dtype: {where} has {_short(leaf[0])} for the shape, "
+                    "which is a text such as 'b, 768' or a tuple such as ('b', 768), with a number or a name for each "
+                    "size; () is the shape of a number"
                 )
             if (wanted := _wanted(leaf)) is not None:
-                where = f"{name}{jax.tree_util.keystr(path)}"
-                setting = ", or fix a setting by functools.partial(function, ...)" if isinstance(leaf, str) else ""
                 raise ProgramError(
-                    f"args= and kwargs= have pairs of a shape and a dtype: write {where} as {wanted!r}{setting}"
+                    f"args= and kwargs= have pairs of a shape and a dtype: write {where} as {wanted!r}{_instead(leaf)}"
                 )
 
 
@@ -106,12 +110,19 @@ def is_pair(leaf: Any) -> bool:
         return False
     if isinstance(leaf[1], str):
         return True  # a string is no array, so this can only be meant as a pair
-    return isinstance(leaf[1], type | np.dtype) or _is_key_dtype(leaf[1])
+    return _is_dtype_object(leaf[1])
+
+
+def _is_dtype_object(value: Any) -> bool:
+    """Tells whether a value is a dtype of NumPy, JAX or PRNG keys, or the type of its scalars."""
+    return isinstance(value, type | np.dtype) or _is_key_dtype(value)
 
 
 def is_dtype(value: Any) -> bool:
     """Tells whether a value is a dtype, or a text that is meant as the name of one and not as a shape."""
-    if not isinstance(value, str) or value in BY_NAME or _LIKE_A_DTYPE.fullmatch(value) is not None:
+    if not isinstance(value, str):
+        return _is_dtype_object(value)
+    if value in BY_NAME or _LIKE_A_DTYPE.fullmatch(value) is not None:
         return True
     return len(value) >= 4 and bool(_near_dtypes(value))
 
@@ -161,12 +172,21 @@ def _has_no_shape(value: Any) -> bool:
     """Tells whether an entry is a pair with a dtype, and with something else where the shape belongs."""
     if not isinstance(value, tuple | list) or len(value) != 2 or isinstance(value[0], str | tuple | list | int):
         return False
-    return isinstance(value[1], type | np.dtype) or isinstance(value[1], str) and is_dtype(value[1])
+    return is_dtype(value[1])
 
 
 def _short(value: Any) -> str:
     """A value in a message: its type for what has a long text."""
     return repr(value) if value is None or isinstance(value, float | dict) else f"a {type(value).__name__}"
+
+
+def _instead(value: Any) -> str:
+    """The rest of advice to write a pair, for values that may be meant as something else."""
+    if isinstance(value, str):
+        return ", or fix a setting by functools.partial(function, ...)"
+    if isinstance(value, tuple | list) and all(isinstance(size, int) for size in value):
+        return f", or as numpy.asarray({value!r}) if these are the numbers of an array"
+    return ""
 
 
 def _wanted(value: Any) -> tuple[Any, ...] | None:
@@ -180,17 +200,28 @@ def _wanted(value: Any) -> tuple[Any, ...] | None:
     if isinstance(value, jax.ShapeDtypeStruct):
         is_text = any(isinstance(size, str) for size in value.shape)
         return (_text(value.shape), value.dtype.name) if is_text else None
-    if not isinstance(value, tuple | list) or not value:
+    if type(value) not in (tuple, list) or not value:
         return None
     sizes, last = list(value[:-1]), value[-1]
-    if sizes and _are_sizes(sizes) and isinstance(last, str) and is_dtype(last):
-        return (_text(sizes), last)  # ["b, 4", "float32"] and ("b", 4, "float32")
-    is_shape = _are_sizes(value) and any(isinstance(v, str) for v in value) and any(isinstance(v, int) for v in value)
-    return (_text(value), _LIKELY) if is_shape else None
+    if sizes and _are_sizes(sizes) and is_dtype(last):
+        return (_text(sizes), _dtype_name(last))  # ["b, 4", "float32"] and ("b", 4, "float32")
+    return (_text(value), _LIKELY) if _are_sizes(value) and any(isinstance(v, int) for v in value) else None
 
 
 def _is_shape_text(value: Any) -> bool:
     return isinstance(value, str) and not is_dtype(value)
+
+
+def _are_sizes_of_one(value: Any) -> bool:
+    """Tells whether a value is a shape, and no specification with a dtype."""
+    if isinstance(value, str):
+        return True
+    return isinstance(value, tuple | list) and bool(value) and _are_sizes(value) and not is_dtype(value[-1])
+
+
+def _dtype_name(dtype: Any) -> Any:
+    """The name of a dtype; what has none is returned as it is."""
+    return dtype if isinstance(dtype, str) or _is_key_dtype(dtype) else np.dtype(dtype).name
 
 
 def _are_sizes(values: Sequence[Any]) -> bool:

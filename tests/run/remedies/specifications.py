@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
+import jax
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ from shlo_disc import Options
 from shlo_disc.errors import OptionError, ProgramError, UnsupportedError
 from tests.run.test_custom_calls import Call, copy_out, plain
 
-from .case import Case, Numbers, add_one, exported_for, run_add_one, value_of
+from .case import Case, Numbers, add_one, exported_for, layer, run_add_one, value_of
 
 TEXT = "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}"
 
@@ -51,6 +52,11 @@ class PairInsteadOfSequence(Case):
 
     def follow(self, found: re.Match[str]) -> Numbers:
         return run_add_one(shlo_disc.compile(add_one, args=value_of(found[1])), 3, 4)
+
+
+class TupleInsteadOfSequence(PairInsteadOfSequence):
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=((3, 4), np.float32))
 
 
 class StringOfArgs(Case):
@@ -149,6 +155,31 @@ class QuotientOfNameInDynamic(QuotientOfName):
 
     def provoke(self) -> Any:
         return shlo_disc.jit(self.halved, dynamic=("b", "b/2"))(np.ones(6, np.float32), np.ones(3, np.float32))
+
+
+class ShapesWithoutDtypes(Case):
+    error = ProgramError
+    remedy = r"write args\[0\] as (\('3, 4', 'float32'\)), or as (numpy\.asarray)\(\(3, 4\)\) if these are the numbers"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(layer, args=((3, 4), (4, 2)))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        x, w = np.ones((3, 4), np.float32), np.ones((4, 2), np.float32)
+        assert shlo_disc.compile(add_one, args=(np.asarray((3, 4)),))(np.asarray((1, 2), np.int32)).tolist() == [2, 3]
+        return shlo_disc.compile(layer, args=(value_of(found[1]), w))(x, w), x @ w
+
+
+class ShapesOfParameters(ShapesWithoutDtypes):
+    remedy = r"write args\[0\]\['w'\] as (\('3, 4', 'float32'\)), or as"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(lambda params, x: params["w"] @ x, args=({"w": [3, 4]}, (4, 2)))
+
+
+class ShapesForJaxJit(ShapesWithoutDtypes):
+    def provoke(self) -> Any:
+        return shlo_disc.compile(jax.jit(layer), args=((3, 4), (4, 2)))
 
 
 class NoShape(Case):
