@@ -53,9 +53,9 @@ def check_specifications(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
             where = f"{name}{jax.tree_util.keystr(path)}"
             if _has_no_shape(leaf):
                 raise ProgramError(
-                    f"args= and kwargs= have pairs of a shape and a dtype: {where} has {_short(leaf[0])} for the shape, "
-                    "which is a text such as 'b, 768' or a tuple such as ('b', 768), with a number or a name for each "
-                    "size; () is the shape of a number"
+                    f"args= and kwargs= have pairs of a shape and a dtype: {where} has {_short(leaf[0])} for the "
+                    "shape, which is a text such as 'b, 768' or a tuple such as ('b', 768), with a number or a "
+                    "name for each size; () is the shape of a number"
                 )
             if (wanted := _wanted(leaf)) is not None:
                 raise ProgramError(
