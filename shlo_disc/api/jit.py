@@ -12,7 +12,7 @@ import operator
 import threading
 import types
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,20 +49,23 @@ class Arguments:
         """
         try:
             found_numbers = {operator.index(n) for n in ([numbers] if isinstance(numbers, int) else numbers or ())}
-            found_names = {names} if isinstance(names, str) else set(names or ())
         except TypeError:
-            raise OptionError(f"{option}nums are integers and {option}names are strings") from None
-        if any(not isinstance(name, str) for name in found_names):
+            raise OptionError(f"{option}nums are integers, not {numbers!r}") from None
+        given = [names] if isinstance(names, str) else names or ()
+        if not isinstance(given, Iterable) or any(not isinstance(name, str) for name in given):
             raise OptionError(f"{option}names are strings, not {names!r}")
+        found_names = set(given)
         known = _Parameters.of(function)
         if known is None:
             return Arguments(frozenset(found_numbers), frozenset(found_names))
-        found_numbers = {n + len(known.positional) if n < 0 else n for n in found_numbers}
-        unknown: list[int | str] = [n for n in sorted(found_numbers) if not known.has_number(n)]
-        if not known.takes_names:
-            unknown += sorted(found_names - known.names)
-        if unknown:
-            raise OptionError(f"{option}s: the function has no argument {unknown[0]!r}")
+        places = {n: n + len(known.positional) if n < 0 else n for n in found_numbers}
+        takes = f"it takes {', '.join(known.every)}" if known.every else "it takes none"
+        for number, place in sorted(places.items()):
+            if not known.has_number(place):
+                raise OptionError(f"{option}nums={numbers!r}: the function has no argument {number}; {takes}")
+        if not known.takes_names and (unknown := sorted(found_names - known.names)):
+            raise OptionError(f"{option}names={names!r}: the function has no argument {unknown[0]!r}; {takes}")
+        found_numbers = set(places.values())
         if not names:
             found_names |= {known.positional[n] for n in found_numbers if n < len(known.positional)} & known.names
         elif numbers is None:
@@ -93,6 +96,11 @@ class _Parameters:
             inspect.Parameter.VAR_POSITIONAL in kinds,
             inspect.Parameter.VAR_KEYWORD in kinds,
         )
+
+    @property
+    def every(self) -> list[str]:
+        """The names of all, those given by position first."""
+        return [*self.positional, *sorted(self.names.difference(self.positional))]
 
     def has_number(self, number: int) -> bool:
         """Tells whether there is an argument at a position."""
@@ -332,7 +340,8 @@ class _Compiler:
         that cannot be traced with symbols is compiled for the sizes of the call alone, as `jax.jit` does.
         """
         from shlo_disc.importer.size_equalities import NewConstraint, sizes_of_call, symbols_of_call
-        from shlo_disc.importer.trace_notes import static_option
+        from shlo_disc.importer.trace_notes import shared_sizes, static_option
+        from shlo_disc.runtime.call_types import shared_entry
 
         decided: list[str] = []
         while True:
@@ -346,7 +355,11 @@ class _Compiler:
                 return self._alone(function, call)
             stated = None if self.compile_once else decided
             try:
-                with sizes_of_call((args, kwargs), call, stated), static_option(_option_of_number(function, call)):
+                with (
+                    sizes_of_call((args, kwargs), call, stated),
+                    static_option(_option_of_number(function, call)),
+                    shared_sizes(shared_entry(call, shapes)),
+                ):
                     return self.compile(function, args=args, kwargs=kwargs, options=self.options)
             except NewConstraint as constraint:
                 decided.append(str(constraint))
@@ -412,13 +425,15 @@ class _Program:
     def _misfit(self, call: Call, executable: Executable, error: ShapeError | ArgumentTypeError) -> str:
         """The difference between a call and the program that was compiled, and what to write."""
         from shlo_disc.api.call_structure import structure_fault
-        from shlo_disc.runtime.call_types import FORBIDDEN, remedy
+        from shlo_disc.runtime.call_types import FORBIDDEN, remedy, shared_entry
 
         start = "this call does not fit the one compiled program"
         if fault := structure_fault(self._function, *call, executable.loaded):
             return f"{start}: {fault}"
         self._check_arrays(call)
         hint = FORBIDDEN if error.code == "DISC-S103" else remedy(call, _rows(executable), self._shapes)
+        if isinstance(error, ShapeError) and (shared := shared_entry(call, self._shapes)):
+            hint = f"{hint}\n{shared}"
         return f"{start}: {error.message}\n{hint}"
 
     def _check_arrays(self, call: Call) -> None:
@@ -471,8 +486,13 @@ def _call_canonical(executable: Executable, args: tuple[Any, ...], kwargs: dict[
 def _check_static(function: Any) -> None:
     """Refuse functions of jax.jit with static arguments: those would be traced."""
     info = getattr(function, "_jit_info", None)
-    if getattr(info, "static_argnums", ()) or getattr(info, "static_argnames", ()):
-        raise OptionError("jax.jit's static arguments are not known here: give static_argnums= to shlo_disc.jit")
+    options = {name: getattr(info, name, ()) for name in ("static_argnums", "static_argnames")}
+    if any(options.values()):
+        given = ", ".join(f"{name}={value!r}" for name, value in options.items() if value)
+        raise OptionError(
+            "jax.jit's static arguments are not known here: write shlo_disc.jit(function.__wrapped__, "
+            f"{given}), with the function of jax.jit"
+        )
 
 
 __all__ = ["Arguments", "Jitted", "missing_attribute", "sizes_by_name"]

@@ -46,6 +46,7 @@ _OF_DATA = re.compile(
     r"The size argument of jnp\.(nonzero|flatnonzero|argwhere|where|unique) must be statically"
     r"|arose for the first argument of jnp\.(unique)\(\)"
 )
+_IS_ASKED = "Attempted boolean conversion of traced array"
 _ADVICE = {
     "Array boolean indices must be concrete": (
         "for a size that is read from data, write shlo_disc.numpy.boolean_index(x, mask) in place of x[mask]"
@@ -61,7 +62,7 @@ _ADVICE = {
     "argument 'x' of jnp.bincount": (
         "say how many counts there are by length=: a number, or the size of an argument, such as length=y.shape[0]"
     ),
-    "Attempted boolean conversion of traced array": (
+    _IS_ASKED: (
         "choose by values with jax.numpy.where(condition, a, b), or run one of two functions with jax.lax.cond; and "
         "write jax.numpy.arange for numpy.arange, as NumPy's functions take no sizes that have names"
     ),
@@ -207,12 +208,25 @@ def static_option(option: str) -> Iterator[None]:
         _STATIC.reset(token)
 
 
+_SHARED: ContextVar[str] = ContextVar("shlo_disc_shared", default="")
+
+
+@contextlib.contextmanager
+def shared_sizes(advice: str) -> Iterator[None]:
+    """While this lasts, notes on shapes that do not go together have this advice on the `dynamic` of the call, too."""
+    token = _SHARED.set(advice)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
 def note_on(message: str, place: Place | None = None) -> str:
     """Advice against an error of that text; "" where there is none."""
     if found := _DIVISION.search(message):
         return _on_division(*found.groups())
     if found := _TWO_SHAPES.search(message):
-        return _on_shapes("".join(text for text in found.groups() if text))
+        return "; ".join(filter(None, (_on_shapes("".join(text for text in found.groups() if text)), _SHARED.get())))
     if found := _OF_DATA.search(message):
         name = found[1] or found[2]
         return f"for a size that is read from data, write shlo_disc.numpy.{name} in place of jax.numpy.{name}"
@@ -223,7 +237,10 @@ def note_on(message: str, place: Place | None = None) -> str:
         return wanted_numbers.INTEGER_ARITHMETIC
     if place and (advice := _on_fraction(place, message)):
         return advice
-    return _of(_ADVICE, message) or _on_value(message) or _of(_ADVICE_ON_SIZES, message)
+    advice = _of(_ADVICE, message)
+    if not advice or _IS_ASKED in message:
+        advice = _on_setting(message, place) or advice
+    return advice or _on_value(message) or _of(_ADVICE_ON_SIZES, message)
 
 
 def _is_size(text: str) -> bool:
@@ -248,6 +265,33 @@ def _of(advice: dict[str, str], message: str) -> str:
     return next((text for words, text in advice.items() if words in message), "")
 
 
+def _on_setting(message: str, place: Place | None) -> str:
+    """Advice where an argument chooses what a function does, as axis= does, and is traced as an array; "" elsewhere."""
+    if "Non-hashable static arguments" in message and "Tracer" in message:
+        return (
+            "an argument that is a setting, such as keepdims=True, is traced as an array: make it static by "
+            "static_argnames='keepdims' of shlo_disc.jit, or fix it, as in jit(lambda x: function(x, keepdims=True))"
+        )
+    name, is_asked = _argument(message), _IS_ASKED in message
+    if not name or not is_asked and not any(words in message for words in _COUNT_WANTED):
+        return ""
+    static = f"make it static by static_argnames={name!r} of shlo_disc.jit, or fix it, as in "
+    static += f"jit(lambda x: function(x, {name}=...))"
+    if place is None:
+        return f"{name} is a setting of the function, and is traced as an array: {static}"
+    asked = place.expression.test if isinstance(place.expression, ast.IfExp) else place.expression
+    if is_asked and isinstance(asked, ast.Name) and asked.id == name:
+        return f"where {name} is a setting, {static}; otherwise {_of(_ADVICE, message)}"
+    return ""
+
+
+def _argument(message: str) -> str:
+    """The name of the argument, or of the tuple as which it is given, on whose value an error depends; or ""."""
+    found = _VALUE.search(f"{message} ")
+    name = re.fullmatch(r"([^\W\d]\w*)(\[\d+\])?", found[1]) if found else None
+    return name[1] if name else ""
+
+
 def _on_value(message: str) -> str:
     """Advice where the value of an array is wanted while the function is traced; "" where a size is."""
     found = _VALUE.search(f"{message} ")
@@ -255,7 +299,7 @@ def _on_value(message: str) -> str:
         return _KEEP_ARRAY
     if not found and "JitTracer" not in message or not any(words in message for words in _COUNT_WANTED):
         return ""
-    name = found[1] if found and found[1].isidentifier() else ""
+    name = _argument(message)
     static = f"static_argnames={name!r}" if name else "static_argnames="
     return (
         f"the value of {name or 'an array'} is not known while the function is traced: for a size or a count, pass an "
@@ -322,4 +366,4 @@ def comparison_in(error: BaseException) -> Relation | None:
         return None
 
 
-__all__ = ["OF_SIZES", "comparison_in", "note_on", "noted_traces", "static_option", "written"]
+__all__ = ["OF_SIZES", "comparison_in", "note_on", "noted_traces", "shared_sizes", "static_option", "written"]

@@ -18,6 +18,7 @@ from shlo_disc.runtime.adapt import unmasked
 from shlo_disc.runtime.described import count_text
 from shlo_disc.runtime.dynamic_entries import entry_fault, positions_fault
 from shlo_disc.runtime.parameter_names import listed
+from shlo_disc.shape_dialect.dtypes import BY_NAME
 
 _PYTHON_NUMBERS = (int, float, complex)  # a bool's type is not weak
 
@@ -46,12 +47,35 @@ def difference(call: Any, weak: WeakTypes, rows: Sequence[Mapping[str, Any]]) ->
     leaves = [(_name(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(call)]
     if len(leaves) != len(weak):
         return _other_arguments([name for name, _ in leaves], [row["path"] for row in rows])
-    for (name, leaf), expected in zip(leaves, weak, strict=True):
+    for (name, leaf), expected, row in zip(leaves, weak, rows, strict=True):
         actual = _weak_type(leaf)
         if actual != expected:
-            hint = "; jnp.full(3, 0.5) has such a type, and with a dtype an array's" if hasattr(leaf, "dtype") else ""
-            return f"{name} has {_text(actual)}, and {_text(expected)} where it was compiled{hint}"
+            return (
+                f"{name} is {_given(leaf)}, and the program was compiled for {_text(expected)}. JAX tells these apart, "
+                "for other operands decide the dtype of what is computed from a Python number (a weak type): pass "
+                f"{_converted(name, leaf, expected, BY_NAME[row['dtype']].numpy)}"
+            )
     return ""
+
+
+def _given(leaf: Any) -> str:
+    """The kind of an argument, as far as a weak type depends on it."""
+    if not hasattr(leaf, "dtype"):
+        return f"a Python {type(leaf).__name__}"
+    kind = "a NumPy number" if isinstance(leaf, np.generic) else "an array"
+    return f"{kind} of {leaf.dtype}" + (", weakly typed" if _weak_type(leaf) else "")
+
+
+def _converted(name: str, leaf: Any, weak_type: str, dtype: str) -> str:
+    """The expression of an argument in the type that a program was compiled for: a weak one, or a dtype."""
+    if not weak_type:
+        return f"numpy.{dtype}({name})" if np.ndim(leaf) == 0 else f"{name}.astype({dtype!r})"
+    if np.ndim(leaf) == 0:
+        return f"{_PYTHON_KINDS[np.dtype(weak_type).kind]}({name})"
+    return "an array without a stated dtype, such as jnp.full(3, 0.5)"
+
+
+_PYTHON_KINDS = {"i": "int", "f": "float", "c": "complex"}
 
 
 def _name(path: Any) -> str:
@@ -141,7 +165,7 @@ class _Names:
 
 
 def _text(weak_type: str) -> str:
-    return f"the type of a Python number ({weak_type})" if weak_type else "the type of an array"
+    return f"a Python number ({weak_type})" if weak_type else "an array"
 
 
 def specifications(
@@ -169,17 +193,38 @@ def specifications(
         text = positions_fault(shapes[0], args) if isinstance(shapes, tuple) and shapes[1] is None else ""
         text = text or _too_many_sizes(str(error), args, kwargs, shapes)
         text = text or entry_fault(args, kwargs, shapes, lambda p, sizes, n: _other_rank(p, sizes, n, args, shapes))
-        raise OptionError(text or _misfit(str(error))) from None
+        raise OptionError(_with_shared(text or _misfit(str(error)), (args, kwargs), shapes)) from None
     for (path, spec), leaf in zip(
         jax.tree_util.tree_leaves_with_path(specs), jax.tree.leaves((args, kwargs)), strict=True
     ):
         if len(spec.shape) != np.ndim(leaf):
-            raise OptionError(_other_rank(path, [*map(str, spec.shape)], np.shape(leaf), args, shapes))
+            text = _other_rank(path, [*map(str, spec.shape)], np.shape(leaf), args, shapes)
+            raise OptionError(_with_shared(text, (args, kwargs), shapes))
 
     def with_type(spec: Any, leaf: Any) -> Any:
         return jax.ShapeDtypeStruct(spec.shape, spec.dtype, weak_type=_weak_type(leaf) != "")
 
     return jax.tree.map(with_type, specs, (args, kwargs))
+
+
+def shared_entry(call: Any, shapes: Any) -> str:
+    """Advice on a `dynamic` of one string where a call has several arrays, whose sizes it names alike; "" elsewhere."""
+    args, kwargs = call
+    if not isinstance(shapes, str) or sum(np.ndim(leaf) > 0 for leaf in jax.tree.leaves(call)) < 2:
+        return ""
+    start = f"dynamic={shapes!r} names the sizes of every array"
+    if len(args) + len(kwargs) < 2:
+        return f"{start}: write an entry with the structure of the argument, None where sizes stay fixed"
+    if kwargs:
+        return f"{start}: for those of one argument write dynamic={{'name': {shapes!r}}} with its name"
+    first = (shapes, *[None] * (len(args) - 1))
+    return f"{start}: for those of the first alone write dynamic={first!r}, and for others an entry in place of None"
+
+
+def _with_shared(fault: str, call: Any, shapes: Any) -> str:
+    """A fault of a `dynamic`, and the advice on one string for several arrays."""
+    shared = shared_entry(call, shapes)
+    return f"{fault}. {shared}" if shared and "as in dynamic=" not in fault else fault
 
 
 def _no_array(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -238,12 +283,19 @@ def _other_rank(path: Any, stated: Sequence[str], shape: tuple[int, ...], args: 
         sizes = [size for size in stated if size != "..."][: len(shape)]
         wanted = ", ".join([*sizes, "..."] if len(sizes) < len(shape) else sizes)
         return f"{start} one for each, _ where it does not change, and ... for the rest, such as {wanted!r}"
-    if len(path) > 2 or path[0].idx:
+    if len(path) > 2:
         return f"{start} None in its place, in an entry with the structure of the argument"
+    if path[0].idx:
+        by_name = f"dynamic={{'name': {', '.join(stated)!r}}}"
+        return (
+            f"{start} entries by name, and none for a number, as in {by_name}, or make a setting static by "
+            f"static_argnames={path[1].key!r} of shlo_disc.jit"
+        )
     entries = [shapes] * len(args) if isinstance(shapes, str) else shapes[0]
     numbers = (jax.tree_util.all_leaves([arg]) and np.ndim(arg) == 0 for arg in args)
     dynamic = tuple(None if is_number else entry for entry, is_number in zip(entries, numbers, strict=True))
-    return f"{start} None for a number, as in dynamic={dynamic!r}"
+    setting = f"or make a setting static by static_argnums={path[1].idx} of shlo_disc.jit"
+    return f"{start} None for a number, as in dynamic={dynamic!r}, {setting}"
 
 
 def _check_elements(leaf: Any) -> None:

@@ -124,9 +124,9 @@ def test_a_number_of_another_type_does_not_fit() -> None:
     assert again.compile_count == 5, "a weak jax.Array is as a Python number"
     once = shlo_disc.jit(half)
     once(jnp.ones(3, jnp.bfloat16), 3.0)
-    with pytest.raises(RecompileError, match=r"args\[1\] has the type of a Python number \(int32\), and the type of a"):
+    with pytest.raises(RecompileError, match=r"args\[1\] is a Python int, and the program was compiled for "):
         once(jnp.ones(3, jnp.bfloat16), 3)
-    with pytest.raises(RecompileError, match=r"args\[1\] has the type of an array"):
+    with pytest.raises(RecompileError, match=r"args\[1\] is a NumPy number of float32"):
         once(jnp.ones(3, jnp.bfloat16), np.float32(3))
     with pytest.raises(RecompileError, match=r"args\[1\] is a list, and the program takes an array"):
         once(jnp.ones(3, jnp.bfloat16), [3.0])
@@ -160,9 +160,7 @@ def test_sizes_change_while_jax_traces() -> None:
 def test_arrays_of_a_weak_type() -> None:
     function = shlo_disc.jit(lambda x: x * 2, dynamic="b")
     function(jnp.full(3, 0.5))
-    with pytest.raises(
-        RecompileError, match=r"Python number \(float32\) where it was compiled; jnp.full\(3, 0.5\) has"
-    ):
+    with pytest.raises(RecompileError, match=r"for a Python number \(float32\)\. .*, such as jnp.full\(3, 0.5\)"):
         function(jnp.full(3, 0.5, jnp.float32))
 
 

@@ -17,10 +17,12 @@ from tests.run.remedies import (
     empties,
     files,
     jitted,
+    kinds_of_numbers,
     methods,
     objects,
     plugin,
     refused_sizes,
+    settings,
     shapes,
     specifications,
     torch_programs,
@@ -41,8 +43,8 @@ def cases_of(module: ModuleType) -> list[type[Case]]:
 
 
 MODULES = (
-    specifications, shapes, empties, traced, traced_sizes, refused_sizes, wanted_numbers, calls, jitted, methods,
-    objects, files, commands, torch_programs, plugin,
+    specifications, shapes, empties, traced, traced_sizes, refused_sizes, wanted_numbers, calls, jitted, settings,
+    kinds_of_numbers, methods, objects, files, commands, torch_programs, plugin,
 )  # fmt: skip
 CASES = [case for module in MODULES for case in cases_of(module)]
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import Any, ClassVar
 
@@ -354,13 +353,14 @@ class TextByName(TextAsArgument):
 
 class StaticsOfJax(Case):
     error = OptionError
-    remedy = r"give (static_argnums)= to shlo_disc\.jit"
+    remedy = r"write (shlo_disc\.jit\(function\.__wrapped__, static_argnums=\(1,\).*\)), with the function"
 
     def provoke(self) -> Any:
         return shlo_disc.jit(jax.jit(scaled, static_argnums=1))
 
     def follow(self, found: re.Match[str]) -> Numbers:
-        return shlo_disc.jit(scaled, **{found[1]: 1})(X, (2.0,)), X * 2
+        names = {"shlo_disc": shlo_disc, "function": jax.jit(scaled, static_argnums=1)}
+        return eval(found[1], names)(X, (2.0,)), X * 2  # noqa: S307
 
 
 class DonatedStatic(Case):
@@ -386,20 +386,6 @@ class FilterWithStatics(Case):
         return shlo_disc.jit(scaled, filter=True)(X, (2.0,)), X * 2
 
 
-class NumberForArray(Case):
-    error = RecompileError
-    remedy = r"args\[0\] has the type of an array, .*; jnp\.(full)\(3, 0\.5\) has such a type"
-
-    def provoke(self) -> Any:
-        function = shlo_disc.jit(add_one)
-        return function(2.0), function(np.float32(2))
-
-    def follow(self, found: re.Match[str]) -> Numbers:
-        function = shlo_disc.jit(add_one)
-        function(2.0)
-        return function(getattr(jax.numpy, found[1])((), 0.5)), 1.5
-
-
 class NotYetCalled(Case):
     error = OptionError
     remedy = (
@@ -418,13 +404,34 @@ class NotYetCalled(Case):
 
 class NoSuchArgument(Case):
     error = OptionError
-    remedy = r"static_args: the function has no argument 2"
+    remedy = r"^static_argnums=2: the function has no argument 2; it takes x, (factors) "
 
     def provoke(self) -> Any:
         return shlo_disc.jit(scaled, static_argnums=2)
 
     def follow(self, found: re.Match[str]) -> Numbers:
-        return functools.partial(shlo_disc.jit(scaled, static_argnums=1), X)((2.0,)), X * 2
+        return shlo_disc.jit(scaled, static_argnames=found[1])(X, (2.0,)), X * 2
+
+
+class NoSuchArgumentFromTheEnd(NoSuchArgument):
+    remedy = r"^static_argnums=\(0, -3\): the function has no argument -3; it takes x, (factors) "
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(scaled, static_argnums=(0, -3))
+
+
+class NoSuchName(NoSuchArgument):
+    remedy = r"^static_argnames='factor': the function has no argument 'factor'; it takes x, (factors) "
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(scaled, static_argnames="factor")
+
+
+class NoSuchDonated(NoSuchArgument):
+    remedy = r"^donate_argnums=2: the function has no argument 2; it takes x, (factors) "
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(scaled, donate_argnums=2)
 
 
 class StopAsNumber(Case):
