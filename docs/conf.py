@@ -27,7 +27,7 @@ add_module_names = False
 smartquotes = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_mock_imports = [name for name in ("torch",) if importlib.util.find_spec(name) is None]
+autodoc_mock_imports = [name for name in ("torch", "sympy") if importlib.util.find_spec(name) is None]
 
 _ITEM = re.compile(r"(?:^|(?<=[.;] ))(`?\w+`?(?:, `?\w+`?)*): ")
 """Where the description of a parameter, or of several, begins."""

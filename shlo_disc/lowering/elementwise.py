@@ -93,32 +93,6 @@ def _shift(op: Callable[[ir.Value, ir.Value], ir.Value], overshoot: str, a: ir.V
     return shifted if overshoot == "sign" else arith.select(inside, shifted, constant_like(a, 0))
 
 
-def _has_one_divisor(operands: list[ir.Value]) -> bool:
-    dividend, divisor = operands
-    return isinstance(dividend.type, ir.VectorType) and not isinstance(divisor.type, ir.VectorType)
-
-
-def _divide_by_one(dividend: ir.Value, divisor: ir.Value) -> ir.Value:
-    """Lanes over one scalar: its reciprocal, computed once, times each lane; within 1.5 ulp.
-
-    A divisor that is subnormal, or so large that its reciprocal is, is brought into range by a power of two first.
-    """
-    extreme = 126 if str(divisor.type) == "f32" else 1022
-
-    def constant(number: float) -> ir.Value:
-        return constant_like(divisor, number)
-
-    def compare(predicate: arith.CmpFPredicate, bound: float) -> ir.Value:
-        return arith.cmpf(predicate, math.absf(divisor), constant(bound))
-
-    one = constant(1.0)
-    large = arith.select(compare(arith.CmpFPredicate.OGE, 2.0**extreme), constant(2.0**-30), one)
-    factor = arith.select(compare(arith.CmpFPredicate.OLT, 2.0**-extreme), constant(2.0**60), large)
-    reciprocal = arith.divf(one, arith.mulf(divisor, factor))
-    lanes = [vector.broadcast(dividend.type, v) for v in (reciprocal, factor)]
-    return arith.mulf(arith.mulf(dividend, lanes[0]), lanes[1])
-
-
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
 
@@ -140,8 +114,6 @@ class Elementwise:
         element = element_of(op.operands[0].type)
         result_element = element_of(op.results[0].type)
         name = op.operation.name.removeprefix("stablehlo.")
-        if name == "divide" and element.name in ("f32", "f64") and _has_one_divisor(operands):
-            return _divide_by_one(*operands)
         operands = same_lanes(operands)
         special = getattr(self, "_" + name, None)
         if special is not None:
