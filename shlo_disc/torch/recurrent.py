@@ -42,7 +42,9 @@ def export(
     in the export, but for comparisons with 0. Raises the same errors, OptionError for options that it does not have,
     and ProgramError where an example is a list in place of a tensor.
     """
-    check_names(options, _OPTIONS, "shlo_disc.torch.export")
+    parameters = inspect.signature(torch.export.export).parameters.values()
+    known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    check_names(options, known, "shlo_disc.torch.export")
     try:
         with as_scans(), recorded_branches():
             return torch.export.export(module, args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, **options)
@@ -55,9 +57,6 @@ def export(
                     "takes a tensor give one, as torch.tensor([...]) or torch.ones(2, 4), and sizes in dynamic_shapes="
                 ) from error
         raise
-
-
-_OPTIONS = [p.name for p in inspect.signature(torch.export.export).parameters.values() if p.kind is p.KEYWORD_ONLY]
 
 
 @contextmanager
