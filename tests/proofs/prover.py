@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Proofs that two programs have equal results for all sizes, and counterexamples where they have not.
+
+A proof leaves the sizes open. Where it fails, small sizes are tried one after another, folds written out: what z3 finds
+then is a counterexample. What is neither proved nor refuted is unknown.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import z3
+
+from shlo_disc.shape_dialect.mlir import ir
+from tests.proofs.rules import RULES
+from tests.proofs.scope import Fold, Index, Scope, Term, inside
+from tests.proofs.semantics import Tensor, results_of
+
+SECONDS = 10
+"""For each question to z3 of a proof."""
+
+SAMPLES = 24
+"""Sizes that are tried for a counterexample."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is known of two programs: "proved", "refuted" by an example, or "unknown" and of what."""
+
+    kind: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.reason}" if self.reason else self.kind
+
+
+def compare(before: ir.Module, after: ir.Module, has_bits: bool = False) -> Outcome:
+    """Compares all elements of all results, their sizes, and what each op demands of its operands."""
+    try:
+        missing = _unproved(*_both(before, after, Scope(has_bits=has_bits)))
+    except ValueError as error:
+        return Outcome("unknown", str(error))
+    if missing is None:
+        return Outcome("proved")
+    symbols = _symbols(before, has_bits)
+    for sizes in _samples(symbols):
+        try:
+            example = counterexample(*_both(before, after, Scope(sizes, has_bits)))
+        except ValueError as error:
+            return Outcome("unknown", str(error))
+        if example is not None:
+            return Outcome("refuted", f"{example} at {sizes}")
+    return Outcome("unknown", missing)
+
+
+def _both(before: ir.Module, after: ir.Module, scope: Scope) -> tuple[Scope, list[Tensor], list[Tensor]]:
+    given = results_of(before, scope, RULES)
+    scope.is_given = False
+    return scope, given, results_of(after, scope, RULES)
+
+
+def _symbols(module: ir.Module, has_bits: bool) -> list[str]:
+    scope = Scope(has_bits=has_bits)
+    results_of(module, scope, RULES)
+    return list(scope.symbols)
+
+
+def _samples(symbols: Sequence[str]) -> Iterator[dict[str, int]]:
+    """Small sizes, first different ones."""
+    rng = random.Random(0)
+    for values in ((2, 3, 4, 5, 6), (3, 2, 5, 4, 7), (1,), (2,), (4,), (1, 2), (2, 1), (0, 2)):
+        yield dict(zip(symbols, itertools.cycle(values), strict=False))
+    for _ in range(SAMPLES):
+        yield {name: rng.randint(1, 5) for name in symbols}
+
+
+# ---- proofs ------------------------------------------------------------------------------------------------------
+
+
+def _index(dims: Sequence[Term]) -> Index:
+    return tuple(z3.Int(f"i{axis}") for axis in range(len(dims)))
+
+
+def _unproved(scope: Scope, before: Sequence[Tensor], after: Sequence[Tensor]) -> str | None:
+    """The text of the first thing that is not proved; None when all is."""
+    if len(before) != len(after):
+        return "the number of results"
+    for number, (left, right) in enumerate(zip(before, after, strict=True)):
+        text = _unproved_result(scope, left, right)
+        if text is not None:
+            return f"result {number}: {text}"
+    return None
+
+
+def _unproved_result(scope: Scope, left: Tensor, right: Tensor) -> str | None:
+    if left.element != right.element or len(left.dims) != len(right.dims):
+        return "the type"
+    index = _index(left.dims)
+    with scope.under(inside(index, left.dims)):
+        first = left.at(index)
+        folds = list(scope.folds)
+        second = right.at(index)
+        others = [f for f in scope.folds if f not in folds]
+        for a, b in zip(left.dims, right.dims, strict=True):
+            scope.show("sizes of the results", a == b)
+        lemmas = _equal_folds(scope, folds, [*others, *folds])
+        for text, goal in scope.obligations:
+            if not _holds(scope, [], goal):
+                return text
+        scope.obligations.clear()
+        return None if _holds(scope, lemmas, _within(scope, first == second)) else "elements"
+
+
+def _within(scope: Scope, goal: Term) -> Term:
+    return z3.Implies(z3.And(scope._path), goal)
+
+
+def _holds(scope: Scope, more: Sequence[Term], goal: Term) -> bool:
+    if z3.is_true(z3.simplify(goal, som=True)):
+        return True
+    solver = z3.Solver()
+    solver.set(timeout=SECONDS * 1000)
+    solver.add(*scope.assumptions, *more, z3.Not(goal))
+    return bool(solver.check() == z3.unsat)
+
+
+def _equal_folds(scope: Scope, ours: Sequence[Fold], theirs: Sequence[Fold]) -> list[Term]:
+    """Equations of folds, inner ones first."""
+    lemmas: list[Term] = []
+    for b in theirs:
+        for a in ours:
+            if a is not b and a.kind == b.kind and len(a.bounds) == len(b.bounds):
+                lemma = _equal(scope, a, b, lemmas)
+                if lemma is not None:
+                    lemmas.append(lemma)
+                    break
+    return lemmas
+
+
+def _equal(scope: Scope, a: Fold, b: Fold, lemmas: Sequence[Term]) -> Term | None:
+    """That two folds are equal where both are read, if that is proved.
+
+    Their bodies are, under an order of the variables that gives both the same bounds.
+    """
+    orders = [tuple(range(len(a.bounds)))]
+    if not a.kind.startswith("ordered"):
+        orders = list(itertools.permutations(orders[0]))
+    if len(a.body) != len(b.body) or len(a.more) != len(b.more):
+        return None
+    where = z3.And(a.path, b.path)
+    for order in orders:
+        pairs = [(v, a.variables[i]) for v, i in zip(b.variables, order, strict=True)]
+        same = [a.bounds[i] == bound for i, bound in zip(order, b.bounds, strict=True)]
+        same += [x == y for x, y in zip(a.more, b.more, strict=True)]
+        if not all(_holds(scope, lemmas, z3.Implies(where, condition)) for condition in same):
+            continue
+        moved = [z3.substitute(t, *pairs) for t in (*scope.assumptions, *lemmas)] if pairs else []
+        body = [x == (z3.substitute(y, *pairs) if pairs else y) for x, y in zip(a.body, b.body, strict=True)]
+        goal = z3.Implies(z3.And(where, inside(a.variables, a.bounds)), z3.And(body))
+        if _holds(scope, [*lemmas, *moved], goal):
+            return z3.Implies(where, a.stands == b.stands)
+    return None
+
+
+# ---- counterexamples -----------------------------------------------------------------------------------------------
+
+
+def counterexample(scope: Scope, before: Sequence[Tensor], after: Sequence[Tensor]) -> str | None:
+    """What differs at known sizes; None where z3 finds nothing, or where StableHLO rejects the sizes."""
+    if len(before) != len(after):
+        return "the number of results"
+    for number, (left, right) in enumerate(zip(before, after, strict=True)):
+        if left.element != right.element or len(left.dims) != len(right.dims):
+            return "the types"
+        index = _index(left.dims)
+        with scope.under(inside(index, left.dims)):
+            first = left.at(index)
+            second = right.at(index)
+            for a, b in zip(left.dims, right.dims, strict=True):
+                scope.show("sizes of the results", a == b)
+            goals = [*scope.obligations, ("elements", _within(scope, first == second))]
+        scope.obligations.clear()
+        for text, goal in goals:
+            model = _model(scope, goal)
+            if model is not None:
+                place = [model.eval(i, model_completion=True) for i in index]
+                return f"result {number}, {text}, at {place}"
+    return None
+
+
+def _model(scope: Scope, goal: Term) -> z3.ModelRef | None:
+    if z3.is_true(z3.simplify(goal)):
+        return None
+    solver = z3.Solver()
+    solver.set(timeout=SECONDS * 1000)
+    solver.add(*scope.assumptions, z3.Not(goal))
+    return solver.model() if solver.check() == z3.sat else None
