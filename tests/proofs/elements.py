@@ -59,11 +59,11 @@ def literal(value: Any, element: str, scope: Scope) -> Term:
 
 
 def limits(value: Term, element: str, scope: Scope) -> Term:
-    """What is known of any element of a type."""
+    """The facts about any element of a type."""
     if element == "i1" or scope.has_bits and not is_float(element):
         return z3.BoolVal(True)
     if is_float(element):
-        return z3.And(LOWEST <= value, value <= HIGHEST)
+        return z3.And(value >= LOWEST, value <= HIGHEST)
     bits = width(element)
     low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if is_signed(element) else (0, 1 << bits)
     return z3.And(low <= value, value < high)

@@ -95,7 +95,7 @@ def _regrouped(
             places: Sequence[Term] = [index[a] for a in right]
         else:
             part = tuple(index[a] for a in right)
-            where = z3.And([z3.And(0 <= i, i < n) for i, n in zip(part, given, strict=True)])
+            where = z3.And([z3.And(i >= 0, i < n) for i, n in zip(part, given, strict=True)])
             places = scope.digits(scope.offset(part, given), sizes, where)
         for axis, place in zip(left, places, strict=True):
             found[axis] = place
@@ -107,7 +107,9 @@ def reverse(call: Call) -> Tensor:
     axes, dims = call.numbers("dimensions"), call.operands[0].dims
     call.same("sizes", dims, call.dims)
     return call.tensor(
-        lambda index: call.read(0, tuple(n - 1 - i if a in axes else i for a, (i, n) in enumerate(zip(index, dims))))
+        lambda index: call.read(
+            0, tuple(n - 1 - i if a in axes else i for a, (i, n) in enumerate(zip(index, dims, strict=False)))
+        )
     )
 
 
@@ -120,12 +122,14 @@ def slice_(call: Call) -> Tensor:
     )
     columns = list(zip(starts, limits, strides, call.operands[0].dims, call.dims, strict=True))
     for start, limit, stride, size, result in columns:
-        call.require("0 <= start <= limit <= size", 0 <= start, start <= limit, limit <= size)
+        call.require("0 <= start <= limit <= size", start >= 0, start <= limit, limit <= size)
         call.require("a stride", stride >= 1)
         # The result has ceil((limit - start) / stride) elements, said without a division.
         call.require("the size", result * stride >= limit - start, (result - 1) * stride < limit - start, result >= 0)
     return call.tensor(
-        lambda index: call.read(0, tuple(start + i * stride for i, (start, _, stride, *_) in zip(index, columns)))
+        lambda index: call.read(
+            0, tuple(start + i * stride for i, (start, _, stride, *_) in zip(index, columns, strict=False))
+        )
     )
 
 
@@ -156,9 +160,11 @@ def dynamic_update_slice(call: Call) -> Tensor:
         call.require("the update fits", size <= of)
 
     def at(index: Index) -> Term:
-        starts = [_clamped(call.read(2 + axis, ()), n, size) for axis, (n, size) in enumerate(zip(whole, part))]
-        moved = tuple(i - start for i, start in zip(index, starts))
-        lies = z3.And([z3.And(0 <= i, i < n) for i, n in zip(moved, part)])
+        starts = [
+            _clamped(call.read(2 + axis, ()), n, size) for axis, (n, size) in enumerate(zip(whole, part, strict=False))
+        ]
+        moved = tuple(i - start for i, start in zip(index, starts, strict=False))
+        lies = z3.And([z3.And(i >= 0, i < n) for i, n in zip(moved, part, strict=False)])
         with call.scope.under(lies):
             update = call.read(1, moved)
         return z3.If(lies, update, call.read(0, index))
@@ -210,7 +216,7 @@ def pad(call: Call) -> Tensor:
             step = z3.simplify(holes + 1)
             place = i - before if constant_of(step) == 1 else (i - before) / step
             places.append(place)
-            lies += [i - before == place * step, 0 <= place, place < size]
+            lies += [i - before == place * step, place >= 0, place < size]
         condition = z3.And(lies)
         with call.scope.under(condition):
             element = call.read(0, tuple(places))
@@ -239,9 +245,7 @@ def gather(call: Call) -> Tensor:
     offset_dims, collapsed, mapped = (
         numbers_in(text, name) for name in ("offset_dims", "collapsed_slice_dims", "start_index_map")
     )
-    batching, of_indices = (
-        numbers_in(text, name) for name in ("operand_batching_dims", "start_indices_batching_dims")
-    )
+    batching, of_indices = (numbers_in(text, name) for name in ("operand_batching_dims", "start_indices_batching_dims"))
     (vector_axis,) = numbers_in(text, "index_vector_dim") or [0]
     whole, places = call.operands[0].dims, call.operands[1].dims
     sizes = call.entries(2) if len(call.operands) > 2 else [number(n) for n in call.numbers("slice_sizes")]
@@ -254,7 +258,7 @@ def gather(call: Call) -> Tensor:
     for axis, (size, of) in enumerate(zip(sizes, whole, strict=True)):
         if axis in (*collapsed, *batching):
             call.require("slices of one", size <= 1)
-        call.require("slices fit", 0 <= size, z3.Implies(nonempty, size <= of))
+        call.require("slices fit", size >= 0, z3.Implies(nonempty, size <= of))
 
     def at(index: Index) -> Term:
         batch = [index[a] for a in batch_dims]

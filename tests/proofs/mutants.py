@@ -81,9 +81,9 @@ def _expressions_changed(node: ast.AST) -> Iterator[Edit]:
 
 def _others(node: Any) -> Iterator[ast.expr]:
     """Wrong forms of an expression."""
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and isinstance(node.ctx, ast.Load):
         yield node.slice  # A composition of axes is left out.
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load):
         yield node.value  # An order is not turned round, or all is taken for a part.
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         opposite = {ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Lt: ast.GtE}

@@ -28,7 +28,7 @@ SAMPLES = 24
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is known of two programs: "proved", "refuted" by an example, or "unknown" and of what."""
+    """An answer about two programs: "proved", "refuted" by an example, or "unknown" and of what."""
 
     kind: str
     reason: str = ""
@@ -141,7 +141,7 @@ def _equal_folds(scope: Scope, ours: Sequence[Fold], theirs: Sequence[Fold]) -> 
 
 
 def _equal(scope: Scope, a: Fold, b: Fold, lemmas: Sequence[Term]) -> Term | None:
-    """That two folds are equal where both are read, if that is proved.
+    """The equality of two folds where both are read, if it is proved.
 
     Their bodies are, under an order of the variables that gives both the same bounds.
     """
@@ -169,7 +169,7 @@ def _equal(scope: Scope, a: Fold, b: Fold, lemmas: Sequence[Term]) -> Term | Non
 
 
 def counterexample(scope: Scope, before: Sequence[Tensor], after: Sequence[Tensor]) -> str | None:
-    """What differs at known sizes; None where z3 finds nothing, or where StableHLO rejects the sizes."""
+    """A difference at known sizes; None where z3 finds nothing, or where StableHLO rejects the sizes."""
     if len(before) != len(after):
         return "the number of results"
     for number, (left, right) in enumerate(zip(before, after, strict=True)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The semantics of all ops that proofs are about; any other op is elementwise, and uninterpreted where z3 has it not."""
+"""The semantics of all ops that proofs are about; others are elementwise, and uninterpreted where z3 has them not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a proof knows and has to show: assumptions, obligations, folds, and sizes as integers of z3.
+"""The state of a proof: assumptions, obligations, folds, and sizes as integers of z3.
 
 A scope either leaves the sizes open, for a proof, or gives every symbol a number, for a counterexample.
 """
@@ -49,7 +49,7 @@ def product(sizes: Sequence[Term]) -> Term:
 
 def inside(index: Index, dims: Sequence[Term]) -> Term:
     """The condition that an index lies within sizes."""
-    return z3.And([z3.And(0 <= i, i < size) for i, size in zip(index, dims, strict=True)])
+    return z3.And([z3.And(i >= 0, i < size) for i, size in zip(index, dims, strict=True)])
 
 
 def minimum(a: Term, b: Term) -> Term:

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# ruff: noqa: E501
 """Programs for each rule of `simplify`."""
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def _broadcasts() -> Iterator[Template]:
             return %1 : T({outer})""",
         )  # fmt: skip
     for source, inner, outer, first, second in (
-        ("T(3)", "2 3", "2 3 4", "1", "0 1"), ("T(1 3)", "2 3", "5 3 2", "0 1", "2 1"), ("T(3 2)", "2 3", "2 4 3", "1 0", "0 2"),
+        ("T(3)", "2 3", "2 3 4", "1", "0 1"),
+        ("T(1 3)", "2 3", "5 3 2", "0 1", "2 1"),
+        ("T(3 2)", "2 3", "2 4 3", "1 0", "0 2"),
     ):
         yield Template(
             "broadcast_in_dim: broadcast_of_broadcast", (source,), f"""
@@ -180,7 +183,7 @@ def _slices() -> Iterator[Template]:
 
 
 def _gathers() -> Iterator[Template]:
-    for whole, start, axes, sizes, rest, refused in (
+    for whole, start, axes, sizes, _rest, refused in (
         ("8 b", "[3]", "[0]", "2 b", "", ""), ("8 b", "[6]", "[0]", "2 b", "", ""),
         ("8 b", "[7]", "[0]", "2 b", "", "it is moved inside"), ("8 b", "[-1]", "[0]", "2 b", "", "it is moved inside"),
         ("8 6 b", "[3, 1]", "[1, 0]", "2 2 b", "", ""), ("8 6 b", "[2, 5]", "[0, 1]", "3 1 b", "", ""),
@@ -285,7 +288,9 @@ def _exchanged() -> Iterator[Template]:
 def _reductions() -> Iterator[Template]:
     rule = "reduce: reduce_of_ones"
 
-    def reduction(sizes: str, axes: str, result: str, name: str, start: str, element: str, refused: str = "") -> Template:
+    def reduction(
+        sizes: str, axes: str, result: str, name: str, start: str, element: str, refused: str = ""
+    ) -> Template:
         return Template(rule, (f"T({sizes}, {element})",), f"""
             %s = stablehlo.constant dense<{start}> : tensor<{element}>
             %0 = stablehlo.reduce(%a init: %s) applies stablehlo.{name} across dimensions = {axes} : (T({sizes}, {element}), tensor<{element}>) -> T({result}, {element})
@@ -315,7 +320,12 @@ def _unit_axes() -> Iterator[Template]:
         yield Template("transpose: transpose_of_unit_axes", (f"T({sizes})",), f"""
             %0 = stablehlo.transpose %a, dims = {_comma(permutation)} : (T({sizes})) -> T({result})
             return %0 : T({result})""", target="cuda")  # fmt: skip
-    for name, first, second in (("multiply", "%p", "%s"), ("divide", "%p", "%s"), ("subtract", "%s", "%p"), ("add", "%s", "%p")):
+    for name, first, second in (
+        ("multiply", "%p", "%s"),
+        ("divide", "%p", "%s"),
+        ("subtract", "%s", "%p"),
+        ("add", "%s", "%p"),
+    ):
         yield Template("transpose: transpose_of_scaled", ("T(n k)", "T(m k)", "T()"), f"""
             %p = {_dot("contracting_dims = [1] x [1]", "T(n k)", "T(m k)", "T(n m)")}
             %d = S(n m)

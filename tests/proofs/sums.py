@@ -144,7 +144,7 @@ def _window_place(
     """
     padded = base * stride + inner * spread - low
     place = padded if constant_of(holes) == 1 else padded / holes
-    return place, z3.And(place * holes == padded, 0 <= place, place < size)
+    return place, z3.And(place * holes == padded, place >= 0, place < size)
 
 
 def _window_extent(size: Term, window: Term, stride: Term, holes: Term, spread: Term, low: Term, high: Term) -> Term:
@@ -275,7 +275,7 @@ def _or_ones(numbers: list[int], rank: int) -> list[int]:
 
 
 def _layout(text: str) -> list[tuple[int, int, list[int]]]:
-    """Of the operands and the result, the axes `b`, `f`, or `i`, `o`, and those of space, from `[b, 0, f]x...`."""
+    """The axes of the operands and the result, `b`, `f`, or `i`, `o`, and those of space, from `[b, 0, f]x...`."""
     found = []
     for part in re.findall(r"\[([^\]]*)\]", text)[:3]:
         letters = [letter.strip() for letter in part.split(",")]

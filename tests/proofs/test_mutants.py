@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-import pytest
-
 from shlo_disc.transforms.simplify.patterns import PATTERNS
 from tests.proofs import simplify_templates
 from tests.proofs.mutants import mutants
@@ -19,7 +17,7 @@ TEMPLATES = simplify_templates.TEMPLATES
 
 
 def verdict(row: Row, templates: list[Template]) -> str:
-    """What becomes of a wrong rule: "refuted", "fails", "silent" where it does not fire, "equal" or "unknown"."""
+    """The fate of a wrong rule: "refuted", "fails", "silent" where it does not fire, "equal" or "unknown"."""
     seen = Counter[str]()
     for template in templates:
         seen[_outcome(row, template)] += 1
@@ -34,8 +32,6 @@ def _outcome(row: Row, template: Template) -> str:
             before, after, fired = rewritten(template, row, times=2)
             if not fired:
                 return "silent"
-            if not after.operation.verify():
-                return "fails"
             return compare(before, after, template.has_bits).kind
         except Exception:
             return "fails"
