@@ -93,7 +93,7 @@ HiddenArgument given_sizes(const std::vector<uint32_t> &given, const std::vector
 
 std::optional<Served> instance_of(const SymbolicProgram &symbolic, const StaticProgram &program, Served::How how) {
   std::optional<std::vector<int64_t>> sizes = symbolic.sizes_of(program);
-  if (!sizes)
+  if (!sizes || (symbolic.compiled.runs_at && !symbolic.compiled.runs_at(*sizes)))
     return std::nullopt;
   Served out{symbolic.compiled.executable, how, std::move(*sizes), {}, {}};
   for (uint32_t i : symbolic.hidden)

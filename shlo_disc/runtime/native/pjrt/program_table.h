@@ -21,10 +21,12 @@
 
 namespace disc::pjrt {
 
-/// An executable of whoever uses the table, and the memory that it takes.
+/// An executable of whoever uses the table, the memory that it takes, and whether it runs at values of its symbols: its
+/// ops may need what the numbers of an instance do not tell, such as a slice that lies inside. Null: at all.
 struct TableExecutable {
   std::shared_ptr<void> executable;
   size_t bytes = 0;
+  std::function<bool(const std::vector<int64_t> &symbols)> runs_at = nullptr;
 };
 
 /// A program whose sizes are symbols. It takes the arguments of its instances, then the constants in `hidden`, and where

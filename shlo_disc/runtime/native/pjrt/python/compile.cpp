@@ -67,11 +67,26 @@ std::string contents_of(const Executable &executable, const Block &block) {
   return bytes;
 }
 
+/// Whether the sizes, where they are all known, satisfy the program's checks.
+bool runs_at(const Executable &executable, const std::vector<int64_t> &symbols) {
+  if (symbols.size() != executable.program().symbols.size())
+    return true;
+  try {
+    executable.first_plan(symbols);
+  } catch (const Error &error) {
+    if (error.kind != ErrorKind::shape)
+      throw;
+    return false;
+  }
+  return true;
+}
+
 /// For the table: a Compiled without the parts that one program has for itself.
 TableExecutable adopt(const nb::object &loaded) {
   auto compiled = std::make_shared<Compiled>(compiled_of(loaded));
   const Executable &executable = *compiled->executable;
-  return {compiled, static_cast<size_t>(2 * executable.code_bytes() + executable.constant_bytes())};
+  auto fits = [compiled](const std::vector<int64_t> &symbols) { return runs_at(*compiled->executable, symbols); };
+  return {compiled, static_cast<size_t>(2 * executable.code_bytes() + executable.constant_bytes()), fits};
 }
 
 bool contains(std::string_view program, std::string_view text) { return program.find(text) != std::string_view::npos; }
