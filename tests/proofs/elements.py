@@ -59,7 +59,7 @@ def literal(value: Any, element: str, scope: Scope) -> Term:
 
 
 def limits(value: Term, element: str, scope: Scope) -> Term:
-    """The facts about any element of a type."""
+    """The range that any element of a type lies in."""
     if element == "i1" or scope.has_bits and not is_float(element):
         return z3.BoolVal(True)
     if is_float(element):
@@ -129,11 +129,16 @@ def binary(name: str, a: Term, b: Term, element: str) -> Term | None:
         "maximum": lambda: maximum(a, b), "minimum": lambda: minimum(a, b),
     }  # fmt: skip
     if is_float(element):
-        table["divide"] = lambda: a / b
+        table["divide"] = lambda: divided(a, b)
     if bits:
         table |= {"and": lambda: a & b, "or": lambda: a | b, "xor": lambda: a ^ b}
         table |= {"shift_left": lambda: a << b, "shift_right_logical": lambda: z3.LShR(a, b)}
     return table[name]() if name in table else None
+
+
+def divided(a: Term, b: Term) -> Term:
+    """A quotient of reals: `a` times the reciprocal of `b`, of which no more is known, not even where `b` is not 0."""
+    return a / b if z3.is_rational_value(z3.simplify(b)) else a * opaque("reciprocal", z3.RealSort(), b)
 
 
 def compared(direction: str, a: Term, b: Term, element: str) -> Term:
@@ -156,7 +161,7 @@ def elementwise(name: str, operands: list[Term], element: str, result: str, more
     if name == "not":
         return z3.Not(operands[0]) if element == "i1" else ~operands[0]
     if len(operands) == 2:
-        known = binary(name, *operands, element)
+        known = binary(name, operands[0], operands[1], element)
         if known is not None:
             return known
     return opaque(f"{name} {more} {element}", sort_of(result, scope), *operands)

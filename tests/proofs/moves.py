@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import z3
 
-from tests.proofs.elements import literal
+from tests.proofs.elements import literal, width
 from tests.proofs.scope import Index, Scope, Term, constant_of, is_same, maximum, minimum, number, product
 from tests.proofs.semantics import Call, Rule, Tensor, numbers_in
 
@@ -106,11 +106,12 @@ def reverse(call: Call) -> Tensor:
     """`reverse`."""
     axes, dims = call.numbers("dimensions"), call.operands[0].dims
     call.same("sizes", dims, call.dims)
-    return call.tensor(
-        lambda index: call.read(
-            0, tuple(n - 1 - i if a in axes else i for a, (i, n) in enumerate(zip(index, dims, strict=False)))
-        )
-    )
+
+    def at(index: Index) -> Term:
+        pairs = enumerate(zip(index, dims, strict=True))
+        return call.read(0, tuple(n - 1 - i if axis in axes else i for axis, (i, n) in pairs))
+
+    return call.tensor(at)
 
 
 def slice_(call: Call) -> Tensor:
@@ -126,11 +127,12 @@ def slice_(call: Call) -> Tensor:
         call.require("a stride", stride >= 1)
         # The result has ceil((limit - start) / stride) elements, said without a division.
         call.require("the size", result * stride >= limit - start, (result - 1) * stride < limit - start, result >= 0)
-    return call.tensor(
-        lambda index: call.read(
-            0, tuple(start + i * stride for i, (start, _, stride, *_) in zip(index, columns, strict=False))
-        )
-    )
+
+    def at(index: Index) -> Term:
+        pairs = zip(index, columns, strict=True)
+        return call.read(0, tuple(start + i * stride for i, (start, _, stride, *_) in pairs))
+
+    return call.tensor(at)
 
 
 def _clamped(start: Term, size: Term, extent: Term) -> Term:
@@ -160,11 +162,10 @@ def dynamic_update_slice(call: Call) -> Tensor:
         call.require("the update fits", size <= of)
 
     def at(index: Index) -> Term:
-        starts = [
-            _clamped(call.read(2 + axis, ()), n, size) for axis, (n, size) in enumerate(zip(whole, part, strict=False))
-        ]
-        moved = tuple(i - start for i, start in zip(index, starts, strict=False))
-        lies = z3.And([z3.And(i >= 0, i < n) for i, n in zip(moved, part, strict=False)])
+        pairs = enumerate(zip(whole, part, strict=True))
+        starts = [_clamped(call.read(2 + axis, ()), n, size) for axis, (n, size) in pairs]
+        moved = tuple(i - start for i, start in zip(index, starts, strict=True))
+        lies = z3.And([z3.And(i >= 0, i < n) for i, n in zip(moved, part, strict=True)])
         with call.scope.under(lies):
             update = call.read(1, moved)
         return z3.If(lies, update, call.read(0, index))
@@ -231,10 +232,34 @@ def iota(call: Call) -> Tensor:
     _has_shape(call, 0)
 
     def at(index: Index) -> Term:
-        if call.scope.has_bits:
-            bits = literal(0, call.element, call.scope).size()
-            return z3.Int2BV(index[axis], bits)
-        return index[axis]
+        if not call.scope.has_bits:
+            return index[axis]
+        value = literal(0, call.element, call.scope)
+        for i in range(1, constant_of(call.dims[axis]) or 0):
+            value = z3.If(index[axis] == i, literal(i, call.element, call.scope), value)
+        return value
+
+    return call.tensor(at)
+
+
+def bitcast_convert(call: Call) -> Tensor:
+    """`bitcast_convert` of integers: a further last axis has the parts of an element, the lowest first."""
+    source, bits = call.operands[0], (width(call.operands[0].element), width(call.element))
+    if bits[0] == bits[1]:
+        call.same("sizes", source.dims, call.dims)
+        return call.tensor(lambda index: call.read(0, index))
+    parts = max(bits) // min(bits)
+    whole, split = (source.dims, call.dims) if bits[0] > bits[1] else (call.dims, source.dims)
+    call.same("sizes", (*whole, number(parts)), split)
+
+    def at(index: Index) -> Term:
+        if bits[0] < bits[1]:
+            return z3.Concat(*(call.read(0, (*index, number(i))) for i in reversed(range(parts))))
+        value = call.read(0, index[:-1])
+        found = z3.Extract(bits[1] - 1, 0, value)
+        for i in range(1, parts):
+            found = z3.If(index[-1] == i, z3.Extract((i + 1) * bits[1] - 1, i * bits[1], value), found)
+        return found
 
     return call.tensor(at)
 
@@ -295,6 +320,7 @@ def torch_index_select(call: Call) -> Tensor:
 
 
 MOVES: dict[str, Rule] = {
+    "bitcast_convert": bitcast_convert,
     "broadcast": broadcast,
     "broadcast_in_dim": broadcast_in_dim,
     "concatenate": concatenate,

@@ -1,31 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Wrong rules: the source of a rule, and of the functions that it calls in its module, with one place changed.
 
-A precondition is dropped, a composition of axes left out, a comparison or an order turned round, a number changed.
+A precondition is dropped, a composition of axes left out, a comparison or an order turned round, a number changed. And
+wrong results: the attributes of one op that a rule made changed, or its operands exchanged.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.transforms.simplify.data_movement import Pattern
 
 Edit = Callable[[], str]
 """Changes a tree in place and describes the change."""
 
-_OTHER_NAMES = {"lhs": "rhs", "rhs": "lhs"}
 
-
-def mutants(pattern: Pattern, closure: str = "") -> Iterator[tuple[str, Pattern]]:
-    """Each wrong form of a rule, with what was changed."""
+def mutants(pattern: Pattern) -> Iterator[tuple[str, Pattern]]:
+    """Each wrong form of a rule that is a function of its module, with what was changed."""
     module = sys.modules[pattern.__module__]
     tree = ast.parse(inspect.getsource(module))
-    reached = _reached(tree, closure or pattern.__name__)
+    if all(pattern.__name__ != f.name for f in tree.body if isinstance(f, ast.FunctionDef)):
+        return
+    reached = _reached(tree, pattern.__name__)
     count = len(list(_edits(tree, reached)))
     for number in range(count):
         changed = copy.deepcopy(tree)
@@ -51,7 +55,7 @@ def _reached(tree: ast.Module, name: str) -> set[str]:
 def _edits(tree: ast.Module, names: set[str]) -> Iterator[Edit]:
     for function in tree.body:
         if isinstance(function, ast.FunctionDef) and function.name in names:
-            for parent in ast.walk(function):
+            for parent in (node for statement in function.body for node in ast.walk(statement)):
                 yield from _conditions_dropped(parent)
                 yield from _expressions_changed(parent)
 
@@ -97,6 +101,50 @@ def _others(node: Any) -> Iterator[ast.expr]:
         yield node.left
     if isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == 2 and isinstance(node.ctx, ast.Load):
         yield type(node)(node.elts[::-1], node.ctx)
+
+
+# ---- wrong results -------------------------------------------------------------------------------------------------
+
+
+def wrong_results(module: ir.Module) -> Iterator[str]:
+    """Changes a module in place, one change after another, each of which is taken back, and describes it."""
+    main = next(op for op in module.body.operations if ir.StringAttr(op.attributes["sym_name"]).value == "main")
+    for op in list(main.regions[0].blocks[0].operations)[:-1]:
+        for name in list(op.attributes):
+            held = op.attributes[name]
+            for other in _other_attributes(held):
+                op.attributes[name] = other
+                yield f"{op.operation.name}: {held} -> {other}"
+                op.attributes[name] = held
+        if len(op.operands) > 1 and op.operands[0].type == op.operands[1].type:
+            first, second = op.operands[:2]
+            op.operands[0], op.operands[1] = second, first
+            yield f"{op.operation.name}: operands exchanged"
+            op.operands[0], op.operands[1] = first, second
+
+
+def _other_attributes(attribute: ir.Attribute) -> Iterator[ir.Attribute]:
+    if isinstance(attribute, ir.DenseI64ArrayAttr):
+        numbers = list(attribute)
+        for i in range(len(numbers) - 1):
+            yield ir.DenseI64ArrayAttr.get([*numbers[:i], numbers[i + 1], numbers[i], *numbers[i + 2 :]])
+        for i, n in enumerate(numbers):
+            yield ir.DenseI64ArrayAttr.get([*numbers[:i], n + 1, *numbers[i + 1 :]])
+    elif isinstance(attribute, ir.IntegerAttr):
+        yield ir.IntegerAttr.get(attribute.type, attribute.value + 1)
+    elif isinstance(attribute, ir.ArrayAttr):
+        items = list(attribute)
+        for i in range(len(items) - 1):
+            yield ir.ArrayAttr.get([*items[:i], items[i + 1], items[i], *items[i + 2 :]])
+    elif "dimensions = [" in str(attribute):
+        text = str(attribute)
+        for found in re.finditer(r"\d+", text):
+            for other in {0, 1, 2} - {int(found[0])}:
+                with contextlib.suppress(ir.MLIRError, ValueError):
+                    yield ir.Attribute.parse(text[: found.start()] + str(other) + text[found.end() :])
+
+
+# ---- edits of a tree -------------------------------------------------------------------------------------------------
 
 
 def _set(node: ast.AST, field: str, value: ast.expr) -> str:

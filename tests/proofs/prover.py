@@ -28,7 +28,7 @@ SAMPLES = 24
 
 @dataclass(frozen=True)
 class Outcome:
-    """An answer about two programs: "proved", "refuted" by an example, or "unknown" and of what."""
+    """The result of a comparison: "proved", "refuted" by an example, or "unknown" and of what."""
 
     kind: str
     reason: str = ""
@@ -40,13 +40,13 @@ class Outcome:
 def compare(before: ir.Module, after: ir.Module, has_bits: bool = False) -> Outcome:
     """Compares all elements of all results, their sizes, and what each op demands of its operands."""
     try:
-        missing = _unproved(*_both(before, after, Scope(has_bits=has_bits)))
+        missing = unproved(*_both(before, after, Scope(has_bits=has_bits)))
     except ValueError as error:
         return Outcome("unknown", str(error))
     if missing is None:
         return Outcome("proved")
     symbols = _symbols(before, has_bits)
-    for sizes in _samples(symbols):
+    for sizes in samples(symbols):
         try:
             example = counterexample(*_both(before, after, Scope(sizes, has_bits)))
         except ValueError as error:
@@ -68,13 +68,31 @@ def _symbols(module: ir.Module, has_bits: bool) -> list[str]:
     return list(scope.symbols)
 
 
-def _samples(symbols: Sequence[str]) -> Iterator[dict[str, int]]:
+def samples(symbols: Sequence[str], count: int = SAMPLES) -> Iterator[dict[str, int]]:
     """Small sizes, first different ones."""
     rng = random.Random(0)
     for values in ((2, 3, 4, 5, 6), (3, 2, 5, 4, 7), (1,), (2,), (4,), (1, 2), (2, 1), (0, 2)):
         yield dict(zip(symbols, itertools.cycle(values), strict=False))
-    for _ in range(SAMPLES):
+    for _ in range(count):
         yield {name: rng.randint(1, 5) for name in symbols}
+
+
+def has_elements(module: ir.Module, has_bits: bool = False) -> bool:
+    """Tells whether a program has a result with an element at some sizes: of none, anything would be proved."""
+    for sizes in samples(_symbols(module, has_bits)):
+        scope = Scope(sizes, has_bits)
+        goals = []
+        for number, result in enumerate(results_of(module, scope, RULES)):
+            index = tuple(z3.Int(f"result {number} {axis}") for axis in range(len(result.dims)))
+            with scope.under(inside(index, result.dims)):
+                result.at(index)
+            goals.append(inside(index, result.dims))
+        solver = z3.Solver()
+        solver.set(timeout=SECONDS * 1000)
+        solver.add(*scope.assumptions, *goals)
+        if solver.check() == z3.sat:
+            return True
+    return False
 
 
 # ---- proofs ------------------------------------------------------------------------------------------------------
@@ -84,7 +102,7 @@ def _index(dims: Sequence[Term]) -> Index:
     return tuple(z3.Int(f"i{axis}") for axis in range(len(dims)))
 
 
-def _unproved(scope: Scope, before: Sequence[Tensor], after: Sequence[Tensor]) -> str | None:
+def unproved(scope: Scope, before: Sequence[Tensor], after: Sequence[Tensor]) -> str | None:
     """The text of the first thing that is not proved; None when all is."""
     if len(before) != len(after):
         return "the number of results"
@@ -107,11 +125,18 @@ def _unproved_result(scope: Scope, left: Tensor, right: Tensor) -> str | None:
         for a, b in zip(left.dims, right.dims, strict=True):
             scope.show("sizes of the results", a == b)
         lemmas = _equal_folds(scope, folds, [*others, *folds])
+        here = z3.And(scope._path)
+        same = [equation.children() for where, equation in lemmas if where.eq(here)]
+        second = z3.substitute(second, *((b, a) for a, b in same)) if same else second
         for text, goal in scope.obligations:
             if not _holds(scope, [], goal):
                 return text
         scope.obligations.clear()
-        return None if _holds(scope, lemmas, _within(scope, first == second)) else "elements"
+        return (
+            None
+            if _holds(scope, [z3.Implies(*lemma) for lemma in lemmas], _within(scope, first == second))
+            else "elements"
+        )
 
 
 def _within(scope: Scope, goal: Term) -> Term:
@@ -119,7 +144,7 @@ def _within(scope: Scope, goal: Term) -> Term:
 
 
 def _holds(scope: Scope, more: Sequence[Term], goal: Term) -> bool:
-    if z3.is_true(z3.simplify(goal, som=True)):
+    if z3.is_true(z3.simplify(goal, som=True)) or _is_identity(goal):
         return True
     solver = z3.Solver()
     solver.set(timeout=SECONDS * 1000)
@@ -127,21 +152,31 @@ def _holds(scope: Scope, more: Sequence[Term], goal: Term) -> bool:
     return bool(solver.check() == z3.unsat)
 
 
-def _equal_folds(scope: Scope, ours: Sequence[Fold], theirs: Sequence[Fold]) -> list[Term]:
-    """Equations of folds, inner ones first."""
-    lemmas: list[Term] = []
+def _is_identity(goal: Term) -> bool:
+    """Tells whether a goal is an equation of two numbers, behind a condition, whose difference is 0 as a polynomial."""
+    conclusion = goal.arg(1) if z3.is_implies(goal) else goal
+    if not z3.is_eq(conclusion) or not z3.is_arith(conclusion.arg(0)):
+        return False
+    difference = z3.simplify(conclusion.arg(0) - conclusion.arg(1), som=True)
+    return bool(z3.is_int_value(difference) or z3.is_rational_value(difference)) and str(difference) == "0"
+
+
+def _equal_folds(scope: Scope, ours: Sequence[Fold], theirs: Sequence[Fold]) -> list[tuple[Term, Term]]:
+    """Equations of folds, inner ones first, each behind the condition under which it holds."""
+    lemmas: list[tuple[Term, Term]] = []
     for b in theirs:
         for a in ours:
             if a is not b and a.kind == b.kind and len(a.bounds) == len(b.bounds):
-                lemma = _equal(scope, a, b, lemmas)
-                if lemma is not None:
-                    lemmas.append(lemma)
+                known = [z3.Implies(*lemma) for lemma in lemmas]
+                where = a.path if a.path.eq(b.path) else z3.And(a.path, b.path)
+                if _are_equal(scope, a, b, where, known):
+                    lemmas.append((where, a.stands == b.stands))
                     break
     return lemmas
 
 
-def _equal(scope: Scope, a: Fold, b: Fold, lemmas: Sequence[Term]) -> Term | None:
-    """The equality of two folds where both are read, if it is proved.
+def _are_equal(scope: Scope, a: Fold, b: Fold, where: Term, lemmas: Sequence[Term]) -> bool:
+    """Tells whether two folds are proved to be equal where a condition holds.
 
     Their bodies are, under an order of the variables that gives both the same bounds.
     """
@@ -149,8 +184,7 @@ def _equal(scope: Scope, a: Fold, b: Fold, lemmas: Sequence[Term]) -> Term | Non
     if not a.kind.startswith("ordered"):
         orders = list(itertools.permutations(orders[0]))
     if len(a.body) != len(b.body) or len(a.more) != len(b.more):
-        return None
-    where = z3.And(a.path, b.path)
+        return False
     for order in orders:
         pairs = [(v, a.variables[i]) for v, i in zip(b.variables, order, strict=True)]
         same = [a.bounds[i] == bound for i, bound in zip(order, b.bounds, strict=True)]
@@ -161,15 +195,15 @@ def _equal(scope: Scope, a: Fold, b: Fold, lemmas: Sequence[Term]) -> Term | Non
         body = [x == (z3.substitute(y, *pairs) if pairs else y) for x, y in zip(a.body, b.body, strict=True)]
         goal = z3.Implies(z3.And(where, inside(a.variables, a.bounds)), z3.And(body))
         if _holds(scope, [*lemmas, *moved], goal):
-            return z3.Implies(where, a.stands == b.stands)
-    return None
+            return True
+    return False
 
 
 # ---- counterexamples -----------------------------------------------------------------------------------------------
 
 
 def counterexample(scope: Scope, before: Sequence[Tensor], after: Sequence[Tensor]) -> str | None:
-    """A difference at known sizes; None where z3 finds nothing, or where StableHLO rejects the sizes."""
+    """The first difference at known sizes; None where z3 finds nothing, or where StableHLO rejects the sizes."""
     if len(before) != len(after):
         return "the number of results"
     for number, (left, right) in enumerate(zip(before, after, strict=True)):

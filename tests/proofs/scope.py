@@ -196,7 +196,23 @@ class Scope:
         with self.under(inside(variables, within)):
             elements = tuple(z3.simplify(e, som=True) for e in body(tuple(index)))
         del self._enclosing[depth:]
+        if kind == "add":
+            within, variables, elements = self._flattened(within, variables, elements, more[0])
         return self._stand_in(kind, within, variables, elements, tuple(map(z3.simplify, more)))
+
+    def _flattened(
+        self, bounds: Index, variables: Index, body: tuple[Term, ...], start: Term
+    ) -> tuple[Index, Index, tuple[Term, ...]]:
+        """A sum of products with a sum as one sum: multiplication distributes over addition."""
+        (term,) = body
+        factors = term.children() if z3.is_mul(term) else [term]
+        for inner in self.folds:
+            here = [f for f in factors if f.eq(inner.stands)]
+            if inner.kind == "add" and len(here) == 1 and _is_zero(start) and _is_zero(inner.more[0]):
+                rest = [f for f in factors if not f.eq(inner.stands)]
+                summed = z3.simplify(math.prod(rest, start=inner.body[0]), som=True)
+                return (*bounds, *inner.bounds), (*variables, *inner.variables), (summed,)
+        return bounds, variables, body
 
     def _unrolled(
         self,
@@ -236,42 +252,53 @@ class Scope:
 
     def offset(self, index: Index, dims: Sequence[Term]) -> Term:
         """The row-major position of an index."""
-        known = _undone(index, dims)
-        if known is not None:
-            return known
         total = number(0)
         for i, size in zip(index, dims, strict=True):
-            total = total * size + i
-        return z3.simplify(total, som=True)
+            whole = _joined(total, i, size)
+            total = z3.simplify(total * size + i, som=True) if whole is None else whole
+        return total
 
     def digits(self, offset: Term, dims: Sequence[Term], where: Term) -> Index:
         """The index at a row-major position, which lies within `dims` where a condition holds.
 
-        By the uniqueness of mixed radix representation, which functions of the position stand for.
+        Quotients and remainders are functions of the position, one pair for each divisor, which have no other meaning
+        than that there is one of each: z3 has no need to divide by symbols.
         """
-        if len(dims) == 1:
-            return (offset,)
-        if all(constant_of(d) is not None for d in dims):
-            found: list[Term] = []
-            for size in reversed(dims):
-                found.append(offset % size)
-                offset = offset / size
-            return tuple(reversed(found))
-        name = "x".join(z3.simplify(d, som=True).sexpr() for d in dims)
-        index = tuple(z3.Function(f"digit{i} of {name}", z3.IntSort(), z3.IntSort())(offset) for i in range(len(dims)))
-        total = number(0)
-        for i, size in zip(index, dims, strict=True):
-            total = total * size + i
-        self.assume(z3.Implies(where, z3.And(total == offset, inside(index, dims))))
+        rest, found = z3.simplify(offset, som=True), []
+        for size in reversed(dims[1:]):
+            if self.sizes is not None:
+                found.append(rest % size)
+                rest = rest / size
+                continue
+            divided, remainder = _quotient_of(rest, size), _remainder_of(rest, size)
+            self.assume(z3.Implies(where, z3.And(divided * size + remainder == rest, remainder >= 0, remainder < size)))
+            found.append(remainder)
+            rest = divided
+        index = (rest, *reversed(found))
+        self.assume(z3.Implies(where, z3.And(rest >= 0, rest < dims[0])))
         return index
 
 
-def _undone(index: Index, dims: Sequence[Term]) -> Term | None:
-    """The position whose digits an index consists of."""
-    name = "x".join(z3.simplify(d, som=True).sexpr() for d in dims)
-    positions = set()
-    for i, term in enumerate(index):
-        if not z3.is_app(term) or term.decl().name() != f"digit{i} of {name}":
-            return None
-        positions.add(term.arg(0))
-    return positions.pop() if len(positions) == 1 else None
+def _is_zero(term: Term) -> bool:
+    term = z3.simplify(term)
+    return bool(z3.is_rational_value(term) or z3.is_int_value(term)) and term.as_long() == 0
+
+
+def _key(size: Term) -> str:
+    return str(z3.simplify(size, som=True).sexpr())
+
+
+def _quotient_of(position: Term, size: Term) -> Term:
+    return z3.Function(f"quotient by {_key(size)}", z3.IntSort(), z3.IntSort())(position)
+
+
+def _remainder_of(position: Term, size: Term) -> Term:
+    return z3.Function(f"remainder by {_key(size)}", z3.IntSort(), z3.IntSort())(position)
+
+
+def _joined(quotient_: Term, remainder: Term, size: Term) -> Term | None:
+    """The position that a quotient and a remainder are of."""
+    if not z3.is_app(remainder) or remainder.decl().name() != f"remainder by {_key(size)}":
+        return None
+    position = remainder.arg(0)
+    return position if quotient_.eq(_quotient_of(position, size)) else None

@@ -103,7 +103,7 @@ def numbers_in(text: str, name: str) -> list[int]:
 def dims_of(type_: ir.Type, scope: Scope) -> tuple[Term, ...]:
     """The sizes of a type."""
     tensor = ir.RankedTensorType(type_)
-    if tensor.has_static_shape:
+    if tensor.encoding is None:
         return tuple(map(number, tensor.shape))
     return tuple(_size_in(a, scope) for a in ir.ArrayAttr(tensor.encoding))
 

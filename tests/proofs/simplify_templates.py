@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# ruff: noqa: E501
 """Programs for each rule of `simplify`."""
 
 from __future__ import annotations
@@ -132,6 +131,10 @@ def _reshapes() -> Iterator[Template]:
             %0 = stablehlo.reshape %a : (T({source})) -> T({inner})
             %1 = stablehlo.reshape %0 : (T({inner})) -> T({outer})
             return %1 : T({outer})""")  # fmt: skip
+    yield Template("reshape: reshape_of_reshape", ("T(2 6)",), """
+        %0 = stablehlo.transpose %a, dims = [1, 0] : (T(2 6)) -> T(6 2)
+        %1 = stablehlo.reshape %0 : (T(6 2)) -> T(3 4)
+        return %1 : T(3 4)""", refused="it is one of a transpose")  # fmt: skip
 
 
 def _transposes() -> Iterator[Template]:
@@ -183,11 +186,11 @@ def _slices() -> Iterator[Template]:
 
 
 def _gathers() -> Iterator[Template]:
-    for whole, start, axes, sizes, _rest, refused in (
-        ("8 b", "[3]", "[0]", "2 b", "", ""), ("8 b", "[6]", "[0]", "2 b", "", ""),
-        ("8 b", "[7]", "[0]", "2 b", "", "it is moved inside"), ("8 b", "[-1]", "[0]", "2 b", "", "it is moved inside"),
-        ("8 6 b", "[3, 1]", "[1, 0]", "2 2 b", "", ""), ("8 6 b", "[2, 5]", "[0, 1]", "3 1 b", "", ""),
-        ("b 4", "[3]", "[0]", "2 4", "", "it may be moved inside"),
+    for whole, start, axes, sizes, refused in (
+        ("8 b", "[3]", "[0]", "2 b", ""), ("8 b", "[6]", "[0]", "2 b", ""),
+        ("8 b", "[7]", "[0]", "2 b", "it is moved inside"), ("8 b", "[-1]", "[0]", "2 b", "it is moved inside"),
+        ("8 6 b", "[3, 1]", "[1, 0]", "2 2 b", ""), ("8 6 b", "[2, 5]", "[0, 1]", "3 1 b", ""),
+        ("b 4", "[3]", "[0]", "2 4", "it may be moved inside"),
     ):  # fmt: skip
         count = start.count(",") + 1
         rank = len(sizes.split())

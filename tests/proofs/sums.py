@@ -14,9 +14,9 @@ from typing import Any
 import z3
 
 from shlo_disc.shape_dialect.mlir import ir
-from tests.proofs.elements import binary, is_float, literal, opaque, rounded, sort_of
-from tests.proofs.scope import Index, Term, constant_of, inside, number, product, quotient
-from tests.proofs.semantics import Call, Rule, Tensor, evaluated, numbers_in
+from tests.proofs.elements import binary, is_float, literal, opaque, rounded
+from tests.proofs.scope import Index, Term, constant_of, number, quotient
+from tests.proofs.semantics import Call, Rule, Tensor, compare, constant, convert, evaluated, numbers_in
 
 
 def _combining(block: ir.Block, element: str) -> tuple[str, Callable[[Term, Term], Term]]:
@@ -50,7 +50,7 @@ def reduce(call: Call) -> Tensor:
     return call.tensor(at)
 
 
-def _sum(call: Call, bounds: Sequence[Term], body: Callable[[Index], Term], element: str) -> Term:
+def sum_of(call: Call, bounds: Sequence[Term], body: Callable[[Index], Term], element: str) -> Term:
     """The sum of exact values, which are rounded to an element type at the end."""
     zero = literal(0, element, call.scope)
     total = call.scope.fold("add", bounds, lambda inner: [body(inner)], [zero], lambda a, b: a + b)
@@ -100,7 +100,7 @@ def _product(
                 sides.append(_value(element, call.operands[number_].element, call))
             return sides[0] * sides[1]
 
-        return _sum(call, [left[a] for a in lhs_inner], body, call.element)
+        return sum_of(call, [left[a] for a in lhs_inner], body, call.element)
 
     return call.tensor(at)
 
@@ -127,7 +127,7 @@ def einsum(call: Call) -> Tensor:
             factors = [call.read(i, tuple(places[letter] for letter in term)) for i, term in enumerate(terms)]
             return factors[0] if len(factors) == 1 else factors[0] * factors[1]
 
-        return _sum(call, [sizes[letter] for letter in summed], body, call.element)
+        return sum_of(call, [sizes[letter] for letter in summed], body, call.element)
 
     return call.tensor(at)
 
@@ -171,10 +171,10 @@ def dynamic_reduce_window(call: Call) -> Tensor:
     function = next(
         f for f in module.regions[0].blocks[0].operations if ir.StringAttr(f.attributes["sym_name"]).value == name
     )
-    vectors = [call.entries(i) for i in range(2, 6)]
+    window, strides, holes, spreads = (call.entries(i) for i in range(2, 6))
     rank = len(call.dims)
     padding = [call.read(6, (number(i), number(j))) for i in range(rank) for j in range(2)]
-    return _windows(call, *vectors, padding, function.regions[0].blocks[0])
+    return _windows(call, window, strides, holes, spreads, padding, function.regions[0].blocks[0])
 
 
 def _windows(
@@ -261,7 +261,7 @@ def convolution(call: Call) -> Tensor:
             right = _value(call.read(1, tuple(kernel)), call.operands[1].element, call)
             return z3.If(lies, left * right, literal(0, call.element, call.scope))
 
-        return _sum(call, [*(rhs[a] for a in window_axes), inputs], body, call.element)
+        return sum_of(call, [*(rhs[a] for a in window_axes), inputs], body, call.element)
 
     return call.tensor(at)
 
@@ -275,7 +275,7 @@ def _or_ones(numbers: list[int], rank: int) -> list[int]:
 
 
 def _layout(text: str) -> list[tuple[int, int, list[int]]]:
-    """The axes of the operands and the result, `b`, `f`, or `i`, `o`, and those of space, from `[b, 0, f]x...`."""
+    """The axes `b`, `f`, or `i`, `o`, and those of space, of the operands and the result, from `[b, 0, f]x...`."""
     found = []
     for part in re.findall(r"\[([^\]]*)\]", text)[:3]:
         letters = [letter.strip() for letter in part.split(",")]
@@ -285,7 +285,7 @@ def _layout(text: str) -> list[tuple[int, int, list[int]]]:
     return found
 
 
-# ---- sorts, map, batch normalisation ---------------------------------------------------------------------------------
+# ---- sorts, map ----------------------------------------------------------------------------------------------------
 
 
 def sort(call: Call) -> list[Tensor]:
@@ -319,80 +319,14 @@ def _map(call: Call) -> Tensor:
         call.same("sizes", operand.dims, call.dims)
 
     def at(index: Index) -> Term:
-        from tests.proofs.rules import RULES
-
         scalars: dict[Any, Tensor] = {
             a: Tensor((), v.element, lambda _, v=v: call.element_of(v, index))  # type: ignore[misc]
             for a, v in zip(body.arguments, call.operands, strict=True)
         }
-        (result,) = evaluated(body, scalars, call.scope, RULES)
+        (result,) = evaluated(body, scalars, call.scope, SCALARS)
         return result.at(())
 
     return call.tensor(at)
-
-
-def batch_norm(call: Call) -> Tensor | list[Tensor]:
-    """`batch_norm_inference`, `batch_norm_training` and `batch_norm_grad`, after the formulas of the specification."""
-    axis = call.number("feature_index")
-    dims = call.operands[0].dims
-    epsilon = literal(ir.FloatAttr(call.op.attributes["epsilon"]).value, call.operands[0].element, call.scope)
-    others = [n for a, n in enumerate(dims) if a != axis]
-    count = z3.ToReal(product(others))
-
-    def summed(feature: Term, of: Callable[[Index], Term]) -> Term:
-        def body(inner: Index) -> Term:
-            return of((*inner[:axis], feature, *inner[axis:]))
-
-        return _sum(call, others, body, call.operands[0].element)
-
-    def root(variance: Term) -> Term:
-        return opaque("sqrt  f32", z3.RealSort(), variance + epsilon)
-
-    def scaled(index: Index, mean: Term, variance: Term) -> Term:
-        scale, offset = (call.read(i, (index[axis],)) for i in (1, 2))
-        return (call.read(0, index) - mean) / root(variance) * scale + offset
-
-    def mean_of(feature: Term) -> Term:
-        return summed(feature, lambda i: call.read(0, i)) / count
-
-    def variance_of(feature: Term) -> Term:
-        mean = mean_of(feature)
-        return summed(feature, lambda i: (call.read(0, i) - mean) * (call.read(0, i) - mean)) / count
-
-    name = call.op.name.removeprefix("stablehlo.batch_norm_")
-    if name == "inference":
-        return call.tensor(lambda i: scaled(i, call.read(3, (i[axis],)), call.read(4, (i[axis],))))
-    vector, element = (dims[axis],), call.element
-    if name == "training":
-        output = Tensor(dims, element, lambda i: scaled(i, mean_of(i[axis]), variance_of(i[axis])))
-        moments = [Tensor(vector, element, lambda i, f=f: f(i[0])) for f in (mean_of, variance_of)]  # type: ignore[misc]
-        return [output, *moments]
-    return _gradient(call, axis, count, epsilon, summed, root)
-
-
-def _gradient(
-    call: Call, axis: int, count: Term, epsilon: Term, summed: Callable[..., Term], root: Callable[[Term], Term]
-) -> list[Tensor]:
-    def of_feature(operand: int, feature: Term) -> Term:
-        return call.read(operand, (feature,))
-
-    def centred(index: Index) -> Term:
-        return call.read(0, index) - of_feature(2, index[axis])
-
-    def operand(index: Index) -> Term:
-        feature = index[axis]
-        along = summed(feature, lambda i: call.read(4, i) * centred(i))
-        inner = count * call.read(4, index) - summed(feature, lambda i: call.read(4, i))
-        inner -= centred(index) * along / (of_feature(3, feature) + epsilon)
-        return of_feature(1, feature) / root(of_feature(3, feature)) / count * inner
-
-    def scale(index: Index) -> Term:
-        feature = index[0]
-        return summed(feature, lambda i: call.read(4, i) * (centred(i) / root(of_feature(3, feature))))
-
-    vector = (call.operands[0].dims[axis],)
-    offset = Tensor(vector, call.element, lambda i: summed(i[0], lambda j: call.read(4, j)))
-    return [Tensor(call.dims, call.element, operand), Tensor(vector, call.element, scale), offset]
 
 
 def custom_call(call: Call) -> Tensor:
@@ -402,10 +336,10 @@ def custom_call(call: Call) -> Tensor:
     return dynamic_reduce_window(call)
 
 
+SCALARS: dict[str, Rule] = {"compare": compare, "constant": constant, "convert": convert}
+"""Rules of ops on scalars, elementwise ones aside, in the bodies of ops."""
+
 SUMS: dict[str, Rule] = {
-    "batch_norm_grad": batch_norm,
-    "batch_norm_inference": batch_norm,
-    "batch_norm_training": batch_norm,
     "convolution": convolution,
     "custom_call": custom_call,
     "dot": dot,
@@ -419,5 +353,3 @@ SUMS: dict[str, Rule] = {
     "unary_einsum": einsum,
 }
 """Rules by the names of the ops."""
-
-__all__ = ["SUMS", "inside", "sort_of"]

@@ -43,7 +43,7 @@ class Template:
     def text(self) -> str:
         """The module."""
         names = ", ".join(f"%{'abcdefgh'[i]}: {type_}" for i, type_ in enumerate(self.arguments))
-        results = re.search(r"return [^:]*:\s*(.*)", self.body, re.S)
+        results = re.search(r"(?:^|\n)\s*return [^:]*:\s*(.*)", self.body, re.S)
         result = results[1].strip() if results else ""
         return _expanded(f"{self.functions}\nfunc.func @main({names}) -> ({result}) {{\n{self.body}\n}}")
 
