@@ -18,6 +18,9 @@ from torch.fx.experimental.symbolic_shapes import ShapeGuard
 _LIBRARIES = (*(os.path.dirname(file) + os.sep for file in (torch.__file__, __file__)), "<string>", "<eval_with_key>")
 """Beginnings of the names of files whose branches are not the user's: PyTorch's, ours, and what PyTorch generates."""
 
+_LOCK = threading.RLock()
+"""Held while PyTorch's method is replaced: of two threads, one would put back that of the other."""
+
 
 @contextmanager
 def recorded_branches() -> Iterator[None]:
@@ -28,7 +31,7 @@ def recorded_branches() -> Iterator[None]:
     of 0 and 1. Dynamo, with `strict=True`, does not ask in this way, and of comparisons with 0 nothing is left to
     record: SymPy's symbols of sizes are positive.
     """
-    plain, thread = torch.SymBool.__bool__, threading.get_ident()
+    thread = threading.get_ident()
 
     def decide(self: torch.SymBool) -> bool:
         outcome = plain(self)
@@ -36,11 +39,13 @@ def recorded_branches() -> Iterator[None]:
             _record(self.node, outcome)
         return outcome
 
-    torch.SymBool.__bool__ = decide
-    try:
-        yield
-    finally:
-        torch.SymBool.__bool__ = plain
+    with _LOCK:
+        plain = torch.SymBool.__bool__
+        torch.SymBool.__bool__ = decide
+        try:
+            yield
+        finally:
+            torch.SymBool.__bool__ = plain
 
 
 def _caller() -> str:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch.export import Dim  # noqa: E402
 
 import shlo_disc  # noqa: E402
 from shlo_disc.errors import ShapeError  # noqa: E402
+from shlo_disc.torch.branches import recorded_branches  # noqa: E402
 
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8)
 
@@ -118,3 +120,29 @@ def test_dynamo_compiles_the_other_branch(name: str) -> None:
     for n in (5, 7, 2, 1, 0, 4):
         x = torch.randn(n, 3)
         torch.testing.assert_close(compiled(x), module(x))
+
+
+def test_exports_of_several_threads_leave_pytorch_as_it_was() -> None:
+    """The second one begins while the first has PyTorch's method replaced, and ends after it."""
+    plain = torch.SymBool.__bool__
+    inside, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def first() -> None:
+        with recorded_branches():
+            inside.set()
+            go_on.wait(10)
+        ended.set()
+
+    def second() -> None:
+        inside.wait(10)
+        with recorded_branches():
+            ended.wait(10)
+
+    threads = [threading.Thread(target=run) for run in (first, second)]
+    for thread in threads:
+        thread.start()
+    threads[1].join(0.2)
+    go_on.set()
+    for thread in threads:
+        thread.join(10)
+    assert torch.SymBool.__bool__ is plain
