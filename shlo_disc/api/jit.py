@@ -340,7 +340,7 @@ class _Compiler:
         that cannot be traced with symbols is compiled for the sizes of the call alone, as `jax.jit` does.
         """
         from shlo_disc.importer.size_equalities import NewConstraint, sizes_of_call, symbols_of_call
-        from shlo_disc.importer.trace_notes import shared_sizes, static_option
+        from shlo_disc.importer.trace_notes import CallAdvice, advice_of_call
         from shlo_disc.runtime.call_types import shared_entry
 
         decided: list[str] = []
@@ -355,11 +355,8 @@ class _Compiler:
                 return self._alone(function, call)
             stated = None if self.compile_once else decided
             try:
-                with (
-                    sizes_of_call((args, kwargs), call, stated),
-                    static_option(_option_of_number(function, call)),
-                    shared_sizes(shared_entry(call, shapes)),
-                ):
+                advice = CallAdvice(_option_of_number(function, call), shared_entry(call, shapes))
+                with sizes_of_call((args, kwargs), call, stated), advice_of_call(advice):
                     return self.compile(function, args=args, kwargs=kwargs, options=self.options)
             except NewConstraint as constraint:
                 decided.append(str(constraint))

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterator
 from contextvars import ContextVar
+from typing import NamedTuple
 
 from shlo_disc.errors import DiscError, ProgramError
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -148,7 +149,7 @@ def noted_traces() -> Iterator[None]:
             line = str(place or line_of_equation(error))
             raise ProgramError(f"{line}: {fault}" if line else fault) from error
         if note := note_on(str(error), place):
-            if (static := _STATIC.get()) and "x[:stop]" in note:
+            if (static := _CALL.get().static) and "x[:stop]" in note:
                 note = (
                     f"if the size is the Python number of the call, make it static by {static} of shlo_disc.jit; {note}"
                 )
@@ -195,30 +196,29 @@ def _on_refused(message: str, place: Place | None) -> str | None:
     return _of(_UNSUPPORTED, message) or None
 
 
-_STATIC: ContextVar[str] = ContextVar("shlo_disc_static", default="")
+class CallAdvice(NamedTuple):
+    """Advice on options of the call for which a function is traced, for notes.
+
+    static: the option that makes a Python number of the call static. shared: on a `dynamic` of one string, for shapes
+    that do not go together. Each is "" for none.
+    """
+
+    static: str = ""
+    shared: str = ""
+
+
+_NO_ADVICE = CallAdvice()
+_CALL: ContextVar[CallAdvice] = ContextVar("shlo_disc_call_advice", default=_NO_ADVICE)
 
 
 @contextlib.contextmanager
-def static_option(option: str) -> Iterator[None]:
-    """While this lasts, notes name this option, which makes a Python number of the call static; "" for none."""
-    token = _STATIC.set(option)
+def advice_of_call(advice: CallAdvice) -> Iterator[None]:
+    """While this lasts, notes have this advice."""
+    token = _CALL.set(advice)
     try:
         yield
     finally:
-        _STATIC.reset(token)
-
-
-_SHARED: ContextVar[str] = ContextVar("shlo_disc_shared", default="")
-
-
-@contextlib.contextmanager
-def shared_sizes(advice: str) -> Iterator[None]:
-    """While this lasts, notes on shapes that do not go together have this advice on the `dynamic` of the call, too."""
-    token = _SHARED.set(advice)
-    try:
-        yield
-    finally:
-        _SHARED.reset(token)
+        _CALL.reset(token)
 
 
 def note_on(message: str, place: Place | None = None) -> str:
@@ -226,7 +226,8 @@ def note_on(message: str, place: Place | None = None) -> str:
     if found := _DIVISION.search(message):
         return _on_division(*found.groups())
     if found := _TWO_SHAPES.search(message):
-        return "; ".join(filter(None, (_on_shapes("".join(text for text in found.groups() if text)), _SHARED.get())))
+        shapes = "".join(text for text in found.groups() if text)
+        return "; ".join(filter(None, (_on_shapes(shapes), _CALL.get().shared)))
     if found := _OF_DATA.search(message):
         name = found[1] or found[2]
         return f"for a size that is read from data, write shlo_disc.numpy.{name} in place of jax.numpy.{name}"
@@ -366,4 +367,4 @@ def comparison_in(error: BaseException) -> Relation | None:
         return None
 
 
-__all__ = ["OF_SIZES", "comparison_in", "note_on", "noted_traces", "shared_sizes", "static_option", "written"]
+__all__ = ["OF_SIZES", "CallAdvice", "advice_of_call", "comparison_in", "note_on", "noted_traces", "written"]
