@@ -114,14 +114,19 @@ def reverse(call: Call) -> Tensor:
     return call.tensor(at)
 
 
+def _columns(call: Call, count: int, names: Sequence[str]) -> list[tuple[Term, ...]]:
+    """For each axis the numbers of an op, which are attributes, or operands after `count` others, and the sizes of its
+    operand and its result."""
+    is_static = len(call.operands) == count
+    rows = (
+        [number(n) for n in call.numbers(name)] if is_static else call.entries(i) for i, name in enumerate(names, count)
+    )
+    return list(zip(*rows, call.operands[0].dims, call.dims, strict=True))
+
+
 def slice_(call: Call) -> Tensor:
     """`slice` and `real_dynamic_slice`: start + index * stride."""
-    names = ("start_indices", "limit_indices", "strides")
-    static = len(call.operands) == 1
-    starts, limits, strides = (
-        [number(n) for n in call.numbers(name)] if static else call.entries(i) for i, name in enumerate(names, 1)
-    )
-    columns = list(zip(starts, limits, strides, call.operands[0].dims, call.dims, strict=True))
+    columns = _columns(call, 1, ("start_indices", "limit_indices", "strides"))
     for start, limit, stride, size, result in columns:
         call.require("0 <= start <= limit <= size", start >= 0, start <= limit, limit <= size)
         call.require("a stride", stride >= 1)
@@ -200,12 +205,7 @@ def concatenate(call: Call) -> Tensor:
 
 def pad(call: Call) -> Tensor:
     """`pad` and `dynamic_pad`: result = low + operand * (interior + 1), the padding value elsewhere."""
-    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    static = len(call.operands) == 2
-    low, high, interior = (
-        [number(n) for n in call.numbers(name)] if static else call.entries(i) for i, name in enumerate(names, 2)
-    )
-    columns = list(zip(low, high, interior, call.operands[0].dims, call.dims, strict=True))
+    columns = _columns(call, 2, ("edge_padding_low", "edge_padding_high", "interior_padding"))
     for before, after, holes, size, result in columns:
         call.require("interior padding", holes >= 0)
         inner = size + maximum(size - 1, number(0)) * holes

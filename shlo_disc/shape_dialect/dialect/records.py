@@ -20,7 +20,7 @@ A field becomes an entry of its name, which is left out where it has its default
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, NewType, TypeVar, get_args, get_origin, get_type_hints
 
@@ -179,7 +179,9 @@ def _array(item: Codec) -> Codec:
     def read(attribute: ir.Attribute) -> tuple[Any, ...]:
         return tuple(_read(item, f"[{i}]", a) for i, a in enumerate(as_kind(ir.ArrayAttr, attribute, "an array")))
 
-    write = lambda values: ir.ArrayAttr.get([item.write(v) for v in values])  # noqa: E731
+    def write(values: Iterable[Any]) -> ir.Attribute:
+        return ir.ArrayAttr.get([item.write(v) for v in values])
+
     return Codec(f"array of {item.text}", write, remembered(read))
 
 

@@ -22,7 +22,7 @@
 namespace disc::pjrt {
 
 /// An executable of whoever uses the table, the memory that it takes, and whether it runs at values of its symbols: its
-/// ops may need what the numbers of an instance do not tell, such as a slice that lies inside. Null: at all.
+/// ops may need what the numbers of an instance do not tell, such as a slice that lies inside. Null: at all values.
 struct TableExecutable {
   std::shared_ptr<void> executable;
   size_t bytes = 0;
