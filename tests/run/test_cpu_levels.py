@@ -155,7 +155,7 @@ def test_a_level_that_is_not_there(saved: Path) -> None:
 
 def test_a_level_of_a_file_for_the_processor_that_compiled_it(tmp_path: Path) -> None:
     path = tmp_path / "model.disc"
-    shlo_disc.compile(model, args=(("n, 24", "float32"),)).save(path)
+    shlo_disc.compile(model, args=(("n, 24", "float32"),), options=shlo_disc.Options(cpu="host")).save(path)
     text = r"made for the processor that compiled it, and not for \'x86-64-v3\': .* Options\(cpu=\.\.\.\)"
     with pytest.raises(ArtifactError, match=text) as error:
         shlo_disc.load(path, trust=True, cpu="x86-64-v3")
