@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Products of few rows or columns against float64 NumPy: each layout, with gaps, in batches, without a byte too far.
 
-Sizes lie on both sides of what the runtime decides at: 4 and 18 rows, 64 columns, 128 terms, a vector, 12 columns and
-4 or 8 rows of the other operand together, chunks of 4,096 terms (2,048 of f64) and of as many columns.
+Sizes lie on both sides of what the runtime decides at: 2, 3, 16 and 18 rows, 64 columns, 128 terms, a vector, strips of
+1 to 8 vectors for up to 6 or 8 rows, 96 or 128 rows of a strip, 12 columns and 4, 6 or 8 rows of the other operand
+together, chunks of 4,096 terms (2,048 of f64) and of as many columns, 24 MiB of the other operand.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.runtime import Client, _native
 from tests.unit.runtime.test_dot import WIDTHS, laid_out, run
 
-ROWS = (1, 2, 3, 4, 5, 8, 18, 19)
+ROWS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 18, 19)
 SIZES = [(1, 1), (7, 5), (8, 127), (9, 128), (16, 129), (63, 64), (64, 131), (65, 33), (97, 257), (2053, 9), (20, 4099)]
 """(n, k)."""
 ORDERS = ("rows", "columns", "gaps")
@@ -67,6 +68,30 @@ def test_each_width(device: _native.Processors, dtype: type, vector_bits: int) -
     for rows, order in itertools.product((1, 3, 6, 8, 13, 18), ("rows", "columns")):
         a, b = laid_out((rows, 300), "rows", dtype, rng), laid_out((300, 101), order, dtype, rng)
         c, (exact, bound) = np.full((rows, 101), np.nan, dtype), reference(a, b)
+        run(device, a, b, c, CpuOptions(vector_bits))
+        assert (np.abs(c - exact) <= bound).all()
+
+
+@pytest.mark.parametrize("vector_bits", WIDTHS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_strips_of_each_width(device: _native.Processors, dtype: type, vector_bits: int) -> None:
+    """Each number of rows, with strips of each number of vectors, the last of which is full or not."""
+    rng = np.random.default_rng(4)
+    for rows in range(1, 17):
+        for n, k in ((64, 1), (79, 97), (96, 3), (107, 129), (128, 2), (150, 5), (173, 96), (184, 128), (193, 4)):
+            a, b = laid_out((rows, k), "rows", dtype, rng), laid_out((k, n), "rows", dtype, rng)
+            c, (exact, bound) = np.full((rows, n), np.nan, dtype), reference(a, b)
+            run(device, a, b, c, CpuOptions(vector_bits))
+            assert (np.abs(c - exact) <= bound).all(), (rows, n, k)
+
+
+@pytest.mark.parametrize("vector_bits", WIDTHS)
+def test_rows_that_come_from_memory(device: _native.Processors, vector_bits: int) -> None:
+    rng = np.random.default_rng(5)
+    b = rng.standard_normal((12503, 512), np.float32)
+    for rows in (1, 2, 3, 4):
+        a = rng.standard_normal((rows, len(b)), np.float32)
+        c, (exact, bound) = np.full((rows, 512), np.nan, np.float32), reference(a, b)
         run(device, a, b, c, CpuOptions(vector_bits))
         assert (np.abs(c - exact) <= bound).all()
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Products of some rows of A with a strip of B, some registers wide: the sums stay in registers. Where these are wide,
+// each row of the strip is several whole lines of the cache, which processors fetch faster than one or two.
+#pragma once
+
+#include "vectors.h"
+
+#include <array>
+#include <utility>
+
+namespace disc::strips {
+
+constexpr int64_t kMostVectors = 8; // of a strip
+constexpr int64_t kMostRows = 8;    // of A, together
+constexpr int64_t kLineBytes = 64;  // of the cache
+
+/// Some rows of A, a strip of B's rows, and the dense sums; distances in elements.
+template <typename T> struct Strip {
+  const T *a;
+  int64_t a_m, a_k;
+  const T *b;
+  int64_t b_step;
+  T *sums; // whole vectors
+  int64_t sums_step, depth;
+  int64_t last;        // elements of the last vector that B has
+  int64_t bytes_ahead; // of each row, where lines are fetched into the second cache, for strips to come
+  bool adds;           // to what is in the sums
+};
+
+template <typename T> using Multiply = void (*)(const Strip<T> &);
+
+/// The kernels for one width of registers.
+template <typename T> struct Kernels {
+  int64_t lanes;              // of a vector
+  int64_t rows;               // of A, at most
+  int64_t depth;              // rows of strips that are used together
+  int64_t (*widest)(int64_t); // vectors of a strip for so many rows: the sums and the strip's row fit the registers
+  std::array<std::array<Multiply<T>, kMostVectors>, kMostRows> multiply; // by rows, less one, and vectors, less one
+};
+
+namespace avx2 {
+
+constexpr int64_t kRows = 6, kDepth = 96;
+constexpr int64_t widest(int64_t rows) { return rows == 1 ? 8 : rows == 2 ? 6 : rows == 3 ? 4 : rows == 4 ? 3 : 2; }
+template <typename T> using Vector = Vector256<T>;
+#define DISC_TARGET DISC_AVX2
+#include "strip_kernels.inc"
+#undef DISC_TARGET
+
+} // namespace avx2
+
+namespace avx512 {
+
+constexpr int64_t kRows = 8, kDepth = 128;
+constexpr int64_t widest(int64_t rows) { return rows <= 3 ? 8 : rows <= 6 ? 4 : 3; }
+template <typename T> using Vector = Vector512<T>;
+#define DISC_TARGET DISC_AVX512
+#include "strip_kernels.inc"
+#undef DISC_TARGET
+
+} // namespace avx512
+
+} // namespace disc::strips
