@@ -86,12 +86,12 @@ _SEQUENCES = ("builtins.tuple", "builtins.list", "builtins.sorted", "jax.numpy.s
 def _on_library(relation: Relation, is_of_empties: bool) -> str:
     """Advice on a comparison in a function that the user calls, which has one outcome for all sizes of a program."""
     likely = _ordered(relation)[0]
-    if is_of_empties and _is_sensible(likely):
+    if is_of_empties and is_sensible(likely):
         return f'the function needs at least one element there: state it by constraints=("{written(likely)}",)'
     if either := _either(_ordered(relation)):
         return either
     found = (Relation(">=", divisor, Expr.const(1)) for divisor in _divisors(relation))
-    stated = ", ".join(dict.fromkeys(f'"{written(least)}"' for least in found if _is_sensible(least)))
+    stated = ", ".join(dict.fromkeys(f'"{written(least)}"' for least in found if is_sensible(least)))
     return f"the function divides by a size that may be 0: state constraints=({stated},)" if stated else ""
 
 
@@ -101,12 +101,12 @@ def on_padding(size: str, padding: str) -> str:
         longer = Relation(">=", Expr.parse(size), Expr.parse(padding) + 1)
     except ProgramError:
         return ""
-    return f'state that the axis is longer: constraints=("{written(longer)}",)' if _is_sensible(longer) else ""
+    return f'state that the axis is longer: constraints=("{written(longer)}",)' if is_sensible(longer) else ""
 
 
 def _either(outcomes: Sequence[Relation]) -> str:
     """Advice to state the outcome, one of two; "" where neither can be stated."""
-    stated = [f'constraints=("{written(r)}",)' for r in outcomes if _is_sensible(r)]
+    stated = [f'constraints=("{written(r)}",)' for r in outcomes if is_sensible(r)]
     if len(stated) == 2:
         return f"state which one holds for yours, {stated[0]} or {stated[1]}"
     return f"where it holds for yours, state {stated[0]}" if stated else ""
@@ -122,7 +122,7 @@ def _ordered(relation: Relation) -> list[Relation]:
     return sorted((relation, relation.negate()), key=lambda r: r.operator not in (">", ">="))
 
 
-def _is_sensible(relation: Relation) -> bool:
+def is_sensible(relation: Relation) -> bool:
     """Tells whether a constraint says something: some sizes satisfy it and others do not, and none is a divisor."""
     if not relation.symbols() or any(divisor.symbols() for divisor in _divisors(relation)):
         return False
@@ -153,4 +153,4 @@ def written(relation: Relation) -> str:
     return str(Relation(operator, size, Expr.const(0)).balanced())
 
 
-__all__ = ["advice", "on_padding", "written"]
+__all__ = ["advice", "is_sensible", "on_padding", "written"]

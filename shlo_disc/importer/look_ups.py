@@ -22,7 +22,7 @@ Equalities = list[list[tuple[Any, Any]]]
 
 _METHODS = ("get", "pop", "setdefault")
 _MOST_KEYS = 64
-_UNKNOWN = object()
+UNKNOWN = object()
 
 
 def equalities_at(frame: types.FrameType, size: Any) -> Equalities | None:
@@ -34,13 +34,13 @@ def equalities_at(frame: types.FrameType, size: Any) -> Equalities | None:
     node = expression_at(frame, frame.f_lasti)
     if node is None:
         return None if _may_look_up(frame) else []
-    if isinstance(node, ast.Set) or isinstance(node, ast.Call) and _value(node.func, frame) in (set, frozenset):
+    if isinstance(node, ast.Set) or isinstance(node, ast.Call) and known_value(node.func, frame) in (set, frozenset):
         return None  # what is made of them may be compared with other sets
     parts = _parts(node)
     if parts is None:
         return []
-    subject, container = (_value(part, frame) for part in parts)
-    is_plain = isinstance(parts[1], ast.Dict | ast.DictComp) or container is not _UNKNOWN
+    subject, container = (known_value(part, frame) for part in parts)
+    is_plain = isinstance(parts[1], ast.Dict | ast.DictComp) or container is not UNKNOWN
     if isinstance(node, ast.Subscript) and is_plain and not hasattr(container, "__missing__"):
         return []
     if not isinstance(container, Set | Mapping):
@@ -49,7 +49,7 @@ def equalities_at(frame: types.FrameType, size: Any) -> Equalities | None:
     if isinstance(subject, tuple):
         alike = [key for key in keys if isinstance(key, tuple) and len(key) == len(subject)]
         found = [list(zip(subject, key, strict=True)) for key in alike if any(isinstance(part, Real) for part in key)]
-    elif any(isinstance(key, tuple) for key in keys) and subject is _UNKNOWN:
+    elif any(isinstance(key, tuple) for key in keys) and subject is UNKNOWN:
         return None
     else:
         found = [[(size, key)] for key in keys if isinstance(key, Real)]
@@ -76,26 +76,26 @@ def _parts(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     return None
 
 
-def _value(node: ast.expr, frame: types.FrameType) -> Any:
-    """The value of an expression, computed again without running the user's code; `_UNKNOWN` where that cannot be."""
+def known_value(node: ast.expr, frame: types.FrameType) -> Any:
+    """The value of an expression, computed again without running the user's code; `UNKNOWN` where that cannot be."""
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError):
         pass
     if isinstance(node, ast.Name):
         names = (frame.f_locals, frame.f_globals, vars(builtins))
-        return next((known[node.id] for known in names if node.id in known), _UNKNOWN)
+        return next((known[node.id] for known in names if node.id in known), UNKNOWN)
     if isinstance(node, ast.Attribute):
-        owner = _value(node.value, frame)
-        return getattr(owner, node.attr) if _is_plain(owner, node.attr) else _UNKNOWN
+        owner = known_value(node.value, frame)
+        return getattr(owner, node.attr) if _is_plain(owner, node.attr) else UNKNOWN
     if isinstance(node, ast.Subscript):
-        owner, key = _value(node.value, frame), _value(node.slice, frame)
+        owner, key = known_value(node.value, frame), known_value(node.slice, frame)
         if type(owner) in (tuple, list, dict) and type(key) in (int, str):
             try:
                 return owner[key]
             except LookupError:
                 pass
-    return _UNKNOWN
+    return UNKNOWN
 
 
 def _is_plain(owner: Any, name: str) -> bool:
@@ -108,4 +108,4 @@ def _is_plain(owner: Any, name: str) -> bool:
     return getter is None or is_of_jax(getattr(getattr(getter, "__code__", None), "co_filename", ""))
 
 
-__all__ = ["Equalities", "equalities_at"]
+__all__ = ["UNKNOWN", "Equalities", "equalities_at", "known_value"]

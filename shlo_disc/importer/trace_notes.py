@@ -21,6 +21,9 @@ from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
 from . import comparisons, wanted_numbers
 from .comparisons import written
+from .shape_mismatches import cut_in, names_shapes, on_cut, on_mismatch
+from .sliced_tables import TEXT as TABLE_SLICED
+from .sliced_tables import fault_of_slice, note_of_slice, size_of_index
 from .user_code import Place, is_of_place, line_of_equation, place_of
 
 OF_SIZES = ("DISC-P110", "DISC-P111")
@@ -36,13 +39,6 @@ _NUMBER_WANTED = (
     "with a symbolic number of sections",
     "Evaluation rule for 'dim_as_value' is not implemented",
 )
-_TWO_SHAPES = re.compile(
-    r"shapes for broadcasting: (?P<left>\(.*?\)), (?P<right>\(.*?\))"
-    r"|shapes for broadcasting: shapes=\[(?P<shapes>.*)\]"
-    r"|contracting dimensions to have the same shape, got (?P<of_left>\(.*?\)) and (?P<of_right>\(.*?\))"
-    r"|concatenating along dimension \d+ for shapes (?P<parts>.*\))"
-)
-_SHAPE = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)")
 _OF_DATA = re.compile(
     r"The size argument of jnp\.(nonzero|flatnonzero|argwhere|where|unique) must be statically"
     r"|arose for the first argument of jnp\.(unique)\(\)"
@@ -120,7 +116,7 @@ _FRACTIONS = (
     "Slice entries must be static integers. Got slice(None, JitTracer(~float",
     "concrete values of integer type, got (JitTracer(~float",
 )
-_INDEX = re.compile(r"integer or boolean arrays are valid indices\. Got (.*)")
+_INDEX = re.compile(r"integer or boolean arrays are valid indices(?:\. Got (.*))?")
 _COUNT_WANTED = (
     "Shapes must be 1D sequences of concrete values",
     "where concrete value is expected",
@@ -160,6 +156,10 @@ def noted_traces() -> Iterator[None]:
 def _fault_of_sizes(error: Exception, place: Place | None) -> str:
     """The fault of a function that asks for more about symbolic sizes than is known, and what to write; or ""."""
     message = str(error)
+    if cut := cut_in(message):
+        return on_cut(cut)
+    if TABLE_SLICED in message and (sliced := fault_of_slice(place)):
+        return sliced
     if found := _COMPARISON.search(message):
         left, operator, right = found.groups()
         advice = comparisons.advice(left, operator, right, place, is_own=is_of_place(error, place))
@@ -169,9 +169,9 @@ def _fault_of_sizes(error: Exception, place: Place | None) -> str:
         size = f"the size {found[1]}" if (found := _SIZE.search(message)) else "a size that has a name"
         advice = wanted_numbers.advice(place, message)
         text = f"{size} is not an int while the function is traced"
-    elif (found := _INDEX.search(message)) and _is_size(found[1]):
+    elif (found := _INDEX.search(message)) and (size := found[1] or size_of_index(place)) and _is_size(size):
         advice = wanted_numbers.on_index(place)
-        text = f"the size {found[1]} is not an int while the function is traced"
+        text = f"the size {size} is not an int while the function is traced"
     elif (refused := _on_refused(message, place)) is not None:
         advice = refused
         called = place.called() if place else ""
@@ -223,11 +223,12 @@ def advice_of_call(advice: CallAdvice) -> Iterator[None]:
 
 def note_on(message: str, place: Place | None = None) -> str:
     """Advice against an error of that text; "" where there is none."""
+    if TABLE_SLICED in message:
+        return note_of_slice(place)
     if found := _DIVISION.search(message):
         return _on_division(*found.groups())
-    if found := _TWO_SHAPES.search(message):
-        shapes = "".join(text for text in found.groups() if text)
-        return "; ".join(filter(None, (_on_shapes(shapes), _CALL.get().shared)))
+    if names_shapes(message):
+        return "; ".join(filter(None, (on_mismatch(message), _CALL.get().shared)))
     if found := _OF_DATA.search(message):
         name = found[1] or found[2]
         return f"for a size that is read from data, write shlo_disc.numpy.{name} in place of jax.numpy.{name}"
@@ -338,27 +339,12 @@ def _multiple(size: Expr, name: str, divisor: int) -> str:
     return f"{step}*{name}" + (f" - {rest}" if rest else "")
 
 
-def _on_shapes(text: str) -> str:
-    """Advice on shapes that do not go together, where two sizes of symbols may be meant to be equal; or ""."""
-    shapes = [[size.strip() for size in shape[1].split(",") if size.strip()] for shape in _SHAPE.finditer(text)]
-    for sizes in zip(*(reversed(shape) for shape in shapes), strict=False):
-        names = sorted({size for size in sizes if size.isidentifier()})
-        numbers = sorted({size for size in sizes if size.isdecimal() and size != "1"})
-        if len(names) > 1:
-            one, other = names[:2]
-            return (
-                f"where {one} and {other} are equal, give both one name in args= or dynamic=, or state "
-                f'constraints=("{one} == {other}",)'
-            )
-        if names and numbers:
-            return f"where {names[0]} is always {numbers[0]}, write that number in its place in args= or dynamic="
-    return ""
-
-
 def comparison_in(error: BaseException) -> Relation | None:
     """The comparison of sizes that JAX could not decide, where an error came of that; None of other errors."""
-    found = _COMPARISON.search(str(error.__cause__)) if error.__cause__ is not None else None
-    if found is None:
+    message = str(error.__cause__) if error.__cause__ is not None else ""
+    if cut := cut_in(message):
+        return cut.relations[0]
+    if (found := _COMPARISON.search(message)) is None:
         return None
     left, operator, right = found.groups()
     try:

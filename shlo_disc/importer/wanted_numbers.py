@@ -7,7 +7,9 @@ import ast
 from collections.abc import Callable, Sequence
 
 import jax
+import numpy as np
 
+from .look_ups import known_value
 from .user_code import Place
 
 INTEGER_ARITHMETIC = (
@@ -83,8 +85,11 @@ def on_index(place: Place | None) -> str:
     if not isinstance(expression, ast.Subscript) or isinstance(expression.slice, ast.Tuple | ast.Slice) or not place:
         return f"{text}, as in x[jax.numpy.asarray(x.shape[0] - 1)], or write x[-1] for the last"
     indexed, index = ast.unparse(expression.value), ast.unparse(expression.slice)
-    if isinstance(expression.value, ast.List | ast.Tuple) or isinstance(place.value_of(expression.value), list | tuple):
-        return f"{text}, and the list, too: write jax.numpy.asarray({indexed})[jax.numpy.asarray({index})]"
+    known = known_value(expression.value, place.frame)
+    if isinstance(known, list | tuple) and known and all(callable(part) for part in known):
+        return f"write jax.lax.switch({index}, {indexed}, *arguments), which calls one of the functions"
+    if isinstance(expression.value, ast.List | ast.Tuple) or isinstance(known, list | tuple | np.ndarray):
+        return f"{text}, and what it is taken of, too: write jax.numpy.asarray({indexed})[jax.numpy.asarray({index})]"
     last = f", or {indexed}[-1]" if index == f"{indexed}.shape[0] - 1" else ""
     return f"{text}: write {indexed}[jax.numpy.asarray({index})]{last}"
 

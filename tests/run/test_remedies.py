@@ -25,6 +25,7 @@ from tests.run.remedies import (
     settings,
     shapes,
     specifications,
+    tables,
     torch_programs,
     traced,
     traced_sizes,
@@ -44,7 +45,7 @@ def cases_of(module: ModuleType) -> list[type[Case]]:
 
 MODULES = (
     specifications, shapes, empties, traced, traced_sizes, refused_sizes, wanted_numbers, calls, jitted, settings,
-    kinds_of_numbers, methods, objects, files, commands, torch_programs, plugin,
+    kinds_of_numbers, methods, objects, files, commands, torch_programs, plugin, tables,
 )  # fmt: skip
 CASES = [case for module in MODULES for case in cases_of(module)]
 

@@ -240,6 +240,16 @@ def test_calls_that_fit_no_symbols_have_programs_of_their_own() -> None:
         shlo_disc.jit(lambda x: 2 * x, dynamic="b, n", compile_once=False)(ones(3))
 
 
+def test_a_table_that_is_cut_has_one_program() -> None:
+    table = jnp.arange(20, dtype=jnp.float32)
+    compiled = shlo_disc.jit(lambda x: x + table[: x.shape[0]], dynamic="n", compile_once=False)
+    for n in (3, 20, 7):
+        np.testing.assert_array_equal(compiled(ones(n)), 1 + np.arange(n))
+    assert compiled.compile_count == 1
+    with pytest.raises(TypeError, match="incompatible shapes"):
+        compiled(ones(21))
+
+
 REFUSED: dict[str, tuple[Callable[..., Any], int]] = {
     "a set": (lambda x: 2 * x if x.shape[0] in {1, 2} else -x, 2),
     "a dict": (lambda x: x * {2: 5.0}.get(x.shape[0], 1.0), 2),
