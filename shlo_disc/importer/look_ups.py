@@ -36,7 +36,7 @@ def equalities_at(frame: types.FrameType, size: Any) -> Equalities | None:
         return None if _may_look_up(frame) else []
     if isinstance(node, ast.Set) or isinstance(node, ast.Call) and known_value(node.func, frame) in (set, frozenset):
         return None  # what is made of them may be compared with other sets
-    parts = _parts(node)
+    parts = look_up_parts(node)
     if parts is None:
         return []
     subject, container = (known_value(part, frame) for part in parts)
@@ -56,6 +56,12 @@ def equalities_at(frame: types.FrameType, size: Any) -> Equalities | None:
     return found if len(found) <= _MOST_KEYS else None
 
 
+def hash_is_asked(frame: types.FrameType) -> bool:
+    """Tells whether a frame calls `hash` just now."""
+    node = expression_at(frame, frame.f_lasti)
+    return isinstance(node, ast.Call) and known_value(node.func, frame) is hash
+
+
 def _may_look_up(frame: types.FrameType) -> bool:
     """Tells from the bytecode, where the source is not there, whether a frame may look something up just now."""
     before = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
@@ -65,7 +71,7 @@ def _may_look_up(frame: types.FrameType) -> bool:
     return now.opname in ("CONTAINS_OP", "BUILD_SET")
 
 
-def _parts(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+def look_up_parts(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     """The expressions of what is looked up and of the container; None for other expressions."""
     if isinstance(node, ast.Compare) and isinstance(node.ops[-1], ast.In | ast.NotIn):
         return [node.left, *node.comparators][-2], node.comparators[-1]
@@ -88,6 +94,8 @@ def known_value(node: ast.expr, frame: types.FrameType) -> Any:
     if isinstance(node, ast.Attribute):
         owner = known_value(node.value, frame)
         return getattr(owner, node.attr) if _is_plain(owner, node.attr) else UNKNOWN
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        return _made(known_value(node.func, frame), known_value(node.args[0], frame))
     if isinstance(node, ast.Subscript):
         owner, key = known_value(node.value, frame), known_value(node.slice, frame)
         if type(owner) in (tuple, list, dict) and type(key) in (int, str):
@@ -96,6 +104,14 @@ def known_value(node: ast.expr, frame: types.FrameType) -> Any:
             except LookupError:
                 pass
     return UNKNOWN
+
+
+def _made(kind: Any, of: Any) -> Any:
+    """A container of Python's that is made of another, as in set([1, 2]); `UNKNOWN` where that runs other code."""
+    is_container = any(kind is known for known in (set, frozenset, list, tuple))
+    if not is_container or type(of) not in (set, frozenset, list, tuple, range, dict) or len(of) > _MOST_KEYS:
+        return UNKNOWN
+    return kind(of) if all(type(part) in (int, float, str, bool) for part in of) else UNKNOWN
 
 
 def _is_plain(owner: Any, name: str) -> bool:
@@ -108,4 +124,4 @@ def _is_plain(owner: Any, name: str) -> bool:
     return getter is None or is_of_jax(getattr(getattr(getter, "__code__", None), "co_filename", ""))
 
 
-__all__ = ["UNKNOWN", "Equalities", "equalities_at", "known_value"]
+__all__ = ["UNKNOWN", "Equalities", "equalities_at", "hash_is_asked", "known_value", "look_up_parts"]

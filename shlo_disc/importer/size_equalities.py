@@ -25,9 +25,10 @@ from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
-from .look_ups import equalities_at
+from .look_ups import equalities_at, hash_is_asked
 from .requested_sizes import new_trace
 from .size_guards import SizeGuard
+from .size_texts import SizeText
 from .trace_notes import comparison_in, written
 from .user_code import is_of_jax, is_of_python, is_users
 
@@ -117,9 +118,9 @@ def symbols_of_call(specs: Any, call: Any) -> dict[str, int]:
 
 @functools.cache
 def _install() -> None:
-    """Make `==`, `bool`, `hash` and comparisons of symbolic sizes look whether a trace of ours is under way."""
+    """Make `==`, `bool`, `hash`, `str` and comparisons of symbolic sizes look whether a trace of ours is under way."""
     kind: Any = type(export.symbolic_shape("n")[0])
-    plain, plain_hash = kind.__eq__, kind.__hash__
+    plain, plain_hash, plain_text = kind.__eq__, kind.__hash__, kind.__str__
 
     def equal(self: Any, other: Any) -> Any:
         result = plain(self, other)
@@ -140,7 +141,13 @@ def _install() -> None:
         found: int = plain_hash(self)
         return found
 
+    def text(self: Any) -> str:
+        found: str = plain_text(self)
+        is_seen = _SEEN.get() is not None and is_users(sys._getframe(1).f_code.co_filename)
+        return SizeText(found, self, _answer_of_text) if is_seen else found
+
     kind.__eq__ = equal
+    kind.__str__ = text
     kind.__hash__ = hashed
     kind.__bool__ = truth
     for operator, name in _COMPARISONS.items():
@@ -228,6 +235,12 @@ def _answer(one: Any, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) 
     return False
 
 
+def _answer_of_text(size: Any, number: int, frame: Any) -> bool:
+    """The answer to an equality of the texts of a size and a number."""
+    seen = _SEEN.get()
+    return seen is not None and is_users(frame.f_code.co_filename) and _answer(size, number, seen, frame)
+
+
 _BOTH = "; or give shlo_disc.jit compile_once=False, which compiles a program for each outcome"
 
 
@@ -244,20 +257,30 @@ def _look_up(size: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> None:
         _SEEN.reset(token)
     for pairs in equalities or ():
         all(_is_equal(one, other, seen, frame) for one, other in pairs)
-    if equalities is not None:
+    is_asked = is_users(frame.f_code.co_filename) and hash_is_asked(frame)
+    if equalities is not None and not is_asked:
         return
+    _fix(size)
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    if is_asked:
+        text = f"hash({size}) is that of the name of the size while JAX traces, and the same for all sizes"
+        warnings.warn_explicit(f"{text}: compute with the size itself{_BOTH} (docs/limits.md)", UserWarning, file, line)
+        return
+    text = f"JAX takes the look-up of {size} by its hash to be false while it traces, whatever the size is"
+    text += f": compare it, as in any({size} == number for number in numbers){_BOTH}"
+    if is_users(file):
+        raise ProgramError(f"{file}:{line}: {text}")
+    warnings.warn_explicit(f"{text} (docs/limits.md)", UserWarning, file, line)
+
+
+def _fix(size: Any) -> None:
+    """Raise NewConstraint where a call decides, so that the function is compiled for its very size."""
     call = _CALL.get()
     if call is not None and call.stated is not None:
         expr = Expr.parse(str(size))
         value = _value(expr, call.values)
         if value is not None and (text := _as_constraint(Relation.eq(expr, value))) and text not in call.stated:
             raise NewConstraint(text)
-    file, line = frame.f_code.co_filename, frame.f_lineno
-    text = f"JAX takes the look-up of {size} by its hash to be false while it traces, whatever the size is"
-    text += f": compare it, as in any({size} == number for number in numbers){_BOTH}"
-    if is_users(file):
-        raise ProgramError(f"{file}:{line}: {text}")
-    warnings.warn_explicit(f"{text} (docs/limits.md)", UserWarning, file, line)
 
 
 def _is_equal(one: Any, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool:

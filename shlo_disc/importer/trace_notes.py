@@ -22,6 +22,7 @@ from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 from . import comparisons, wanted_numbers
 from .comparisons import written
 from .shape_mismatches import cut_in, names_shapes, on_cut, on_mismatch
+from .size_texts import fault_of_name
 from .sliced_tables import TEXT as TABLE_SLICED
 from .sliced_tables import fault_of_slice, note_of_slice, size_of_index
 from .user_code import Place, is_of_place, line_of_equation, place_of
@@ -160,6 +161,8 @@ def _fault_of_sizes(error: Exception, place: Place | None) -> str:
         return on_cut(cut)
     if TABLE_SLICED in message and (sliced := fault_of_slice(place)):
         return sliced
+    if name := fault_of_name(error, place):
+        return name
     if found := _COMPARISON.search(message):
         left, operator, right = found.groups()
         advice = comparisons.advice(left, operator, right, place, is_own=is_of_place(error, place))

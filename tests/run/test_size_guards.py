@@ -150,11 +150,17 @@ def matched(x: Any) -> Any:
             return -x
 
 
+def named(x: Any) -> Any:
+    name = str(x.shape[0])
+    return x * TEXTS.get(name, 1.0)
+
+
 NUMBERS = {1, 2}
+TEXTS = {"3": 5.0, "b": 2.0}
 LEARNED = {1: 5.0}
 SHAPES = {(1,): 5.0, (3,): 7.0}
 DEFAULT = collections.defaultdict(lambda: 1.0, LEARNED)
-CONFIG = SimpleNamespace(learned=LEARNED, numbers=frozenset(NUMBERS), table=Table())
+CONFIG = SimpleNamespace(learned=LEARNED, listed=[1, 2], numbers=frozenset(NUMBERS), table=Table())
 BRANCHES |= {
     "a set": (lambda x: 2 * x if x.shape[0] in {1, 2} else -x, 3),
     "a set with a name": (lambda x: 2 * x if x.shape[0] not in NUMBERS else -x, 3),
@@ -175,6 +181,12 @@ BRANCHES |= {
     "isin": (lambda x: 2 * x if np.isin(x.shape[0], [1, 3]) else -x, 3),
     "a count": (lambda x: 2 * x if [1, 3.0].count(x.shape[0]) else -x, 3),
     "match": (matched, 3),
+    "a frozenset": (lambda x: 2 * x if x.shape[0] in frozenset([1, 2]) else -x, 3),
+    "a set of a list": (lambda x: 2 * x if x.shape[0] in set(CONFIG.listed) else -x, 3),
+    "a text": (lambda x: 2 * x if str(x.shape[0]) == "3" else -x, 2),
+    "another text": (lambda x: 2 * x if f"{x.shape[0] - 1}" != "3" else -x, 2),
+    "one of several texts": (lambda x: 2 * x if f"{x.shape[0]}" in ("1", "3") else -x, 3),
+    "a text in a dict": (named, 2),
     "another one of JAX's": (lambda x: jnp.linspace(0, 1, x.shape[0]) + x, 2),
 }
 
@@ -203,7 +215,8 @@ ALONE: dict[str, Callable[..., Any]] = {
     "bits": lambda x: 2 * x if x.shape[0] & 1 else -x,
     "parts": lambda x: jnp.stack([part.sum() for part in jnp.array_split(x, min(3, x.shape[0]))]),
     "a property": lambda x: x * CONFIG.table.learned.get(x.shape[0], 1.0),
-    "a set of a list": lambda x: 2 * x if x.shape[0] in set([1, 3]) else -x,  # noqa: C405
+    "a set of digits": lambda x: 2 * x if x.shape[0] in set(map(int, "13")) else -x,
+    "a text of it": lambda x: x * int(str(x.shape[0])),
     "a set of powers": lambda x: 2 * x if x.shape[0] in {2**i for i in range(3)} else -x,
     "keys of a sequence": lambda x: 2 * x if x.shape[0] in dict.fromkeys([1, 3]) else -x,
     "the length of a set": lambda x: 2 * x if len({x.shape[0], 3}) == 1 else -x,
@@ -260,7 +273,31 @@ REFUSED: dict[str, tuple[Callable[..., Any], int]] = {
     "a dict with a default": (lambda x: x * DEFAULT[x.shape[0]], 1),
     "a float": (lambda x: 2 * x if x.shape[0] != 3.0 else -x, 3),
     "an array": (lambda x: 2 * x if np.any(x.shape[0] == np.array([1, 4])) else -x, 4),
+    "a frozenset": (lambda x: 2 * x if x.shape[0] in frozenset([4]) else -x, 4),
+    "a text": (lambda x: 2 * x if str(x.shape[0]) == "3" else -x, 3),
+    "a text in a dict": (named, 3),
 }
+
+
+@pytest.mark.filterwarnings("error")
+def test_texts_of_sizes_that_are_printed_are_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    def printed(x: Any) -> Any:
+        n = x.shape[0]
+        print(n, f"{n}", str(n), x.shape)
+        assert str(n) != "other" and {str(n): 1}[str(n)], f"size {n}"
+        with jax.named_scope(f"{n}"):
+            return 2 * x
+
+    np.testing.assert_array_equal(shlo_disc.compile(printed, args=(("n", "float32"),))(ones(3)), 2 * ones(3))
+    assert capsys.readouterr().out == "n n n (n,)\n"
+
+
+def test_a_hash_of_a_size() -> None:
+    with pytest.warns(UserWarning, match=r"hash\(n\) is that of the name of the size"):
+        shlo_disc.compile(lambda x: x * (hash(x.shape) % 8), args=(("n", "float32"),))
+    compiled = shlo_disc.jit(lambda x: x * (hash(x.shape) % 8), dynamic="n", compile_once=False)
+    for n in (3, 5):
+        np.testing.assert_array_equal(compiled(ones(n)), hash((n,)) % 8 * ones(n))
 
 
 @pytest.mark.filterwarnings("ignore:JAX takes")
@@ -296,7 +333,7 @@ def test_look_ups_in_what_is_not_known() -> None:
     """An error in the user's code, and a warning in that of libraries."""
     many = set(range(1000))
     conditions: dict[str, Callable[..., Any]] = {
-        "x.shape[0] in set([1, 3])": lambda x: 2 * x if x.shape[0] in set([1, 3]) else -x,  # noqa: C405
+        "x.shape[0] in set(map(int, '13'))": lambda x: 2 * x if x.shape[0] in set(map(int, "13")) else -x,
         "len({x.shape[0], 3}) == 1": lambda x: 2 * x if len({x.shape[0], 3}) == 1 else -x,
         "x.shape[0] in many": lambda x: 2 * x if x.shape[0] in many else -x,
     }

@@ -143,3 +143,20 @@ class FunctionOfList(Case):
 
 
 LAYERS = [lambda x: x, lambda x: 2 * x, lambda x: 3 * x]
+
+
+class NumberOfDict(Case):
+    error = ProgramError
+    remedy = r"choose by (jax\.numpy\.select\(.*?, list\(SCALES\.values\(\)\)\)), or give"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(lambda x: x * SCALES[x.shape[0]], args=(("n, 4", "float32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        def scaled(x: Any) -> Any:
+            return x * eval(found[1], {"jax": jax, "x": x, "SCALES": SCALES})  # noqa: S307
+
+        return shlo_disc.compile(scaled, args=(("n, 4", "float32"),))(X), 5 * X
+
+
+SCALES = {2: 3.0, 3: 5.0}
