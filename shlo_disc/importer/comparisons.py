@@ -85,7 +85,7 @@ _SEQUENCES = ("builtins.tuple", "builtins.list", "builtins.sorted", "jax.numpy.s
 
 def _on_library(relation: Relation, is_of_empties: bool) -> str:
     """Advice on a comparison in a function that the user calls, which has one outcome for all sizes of a program."""
-    likely = _ordered(relation)[0]
+    likely = _multiplied(_ordered(relation)[0])
     if is_of_empties and is_sensible(likely):
         return f'the function needs at least one element there: state it by constraints=("{written(likely)}",)'
     if either := _either(_ordered(relation)):
@@ -93,6 +93,15 @@ def _on_library(relation: Relation, is_of_empties: bool) -> str:
     found = (Relation(">=", divisor, Expr.const(1)) for divisor in _divisors(relation))
     stated = ", ".join(dict.fromkeys(f'"{written(least)}"' for least in found if is_sensible(least)))
     return f"the function divides by a size that may be 0: state constraints=({stated},)" if stated else ""
+
+
+def _multiplied(relation: Relation) -> Relation:
+    """The relation without a division: n >= 4 for floordiv(n, 4) >= 1."""
+    atom, least = relation.lhs.single_atom, relation.rhs.constant
+    if relation.operator != ">=" or not isinstance(atom, FloorDiv) or least is None:
+        return relation
+    divisor = atom.divisor.constant
+    return Relation.ge(atom.dividend, least * divisor) if divisor and divisor > 0 else relation
 
 
 def on_padding(size: str, padding: str) -> str:

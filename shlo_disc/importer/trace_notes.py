@@ -25,7 +25,8 @@ from .shape_mismatches import cut_in, names_shapes, on_cut, on_mismatch
 from .size_texts import fault_of_name
 from .sliced_tables import TEXT as TABLE_SLICED
 from .sliced_tables import fault_of_slice, note_of_slice, size_of_index
-from .user_code import Place, is_of_place, line_of_equation, place_of
+from .unrolled_loops import on_unrolled
+from .user_code import Place, equation_of, is_of_place, place_of
 
 OF_SIZES = ("DISC-P110", "DISC-P111")
 """The codes of errors about what a function does with sizes, and not with its specifications."""
@@ -142,8 +143,9 @@ def noted_traces() -> Iterator[None]:
         raise
     except Exception as error:
         place = place_of(error)
-        if fault := _fault_of_sizes(error, place):
-            line = str(place or line_of_equation(error))
+        lowered = equation_of(error)
+        if fault := on_unrolled(str(error), place, lowered) or _fault_of_sizes(error, place):
+            line = str(place or (lowered.line if lowered else ""))
             raise ProgramError(f"{line}: {fault}" if line else fault) from error
         if note := note_on(str(error), place):
             if (static := _CALL.get().static) and "x[:stop]" in note:

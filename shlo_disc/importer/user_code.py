@@ -13,6 +13,7 @@ import operator
 import site
 import sysconfig
 import types
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,16 +88,26 @@ def is_of_place(error: BaseException, place: Place | None) -> bool:
     return True
 
 
-def line_of_equation(error: BaseException) -> str:
-    """The user's line of what JAX was lowering when an error was raised, such as "model.py:12"; "" where none was."""
-    trace = error.__traceback__
+class Equation(NamedTuple):
+    """An operation of a traced function. line: the user's, such as "model.py:12"; "" where none is known."""
+
+    line: str
+    primitive: str
+    parameters: Mapping[str, Any]
+
+
+def equation_of(error: BaseException) -> Equation | None:
+    """The operation that JAX was lowering when an error was raised, the innermost one; None where there was none."""
+    trace, found = error.__traceback__, None
     while trace is not None:
-        source = getattr(trace.tb_frame.f_locals.get("eqn"), "source_info", None)
-        for frame in getattr(getattr(source, "traceback", None), "frames", ()):
-            if is_users(frame.file_name):
-                return f"{frame.file_name}:{frame.line_num}"
+        equation = trace.tb_frame.f_locals.get("eqn")
+        source = getattr(equation, "source_info", None)
+        frames = getattr(getattr(source, "traceback", None), "frames", ())
+        line = next((f"{frame.file_name}:{frame.line_num}" for frame in frames if is_users(frame.file_name)), "")
+        if source is not None and (line or found is None):
+            found = Equation(line, equation.primitive.name, equation.params)
         trace = trace.tb_next
-    return ""
+    return found
 
 
 def expression_at(frame: types.FrameType, instruction: int) -> ast.expr | None:
@@ -151,5 +162,6 @@ def is_of_python(frame: types.FrameType) -> bool:
 
 
 __all__ = [
-    "Place", "expression_at", "is_of_jax", "is_of_place", "is_of_python", "is_users", "line_of_equation", "place_of",
+    "Equation", "Place", "equation_of", "expression_at", "is_of_jax", "is_of_place", "is_of_python", "is_users",
+    "place_of",
 ]  # fmt: skip

@@ -291,10 +291,9 @@ def _on_choice(call: ast.Call, arguments: Sequence[str]) -> str:
 
 def _on_scan(call: ast.Call, _: Sequence[str]) -> str:
     length = next((ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == "length"), "size")
-    return (
-        f"in place of length= give an array of that size: jax.lax.scan(step, carry, jax.numpy.arange({length})); and "
-        "give unroll= as a number"
-    )
+    if len(call.args) > 3:
+        length = ast.unparse(call.args[3])
+    return f"in place of length= give an array of that size: jax.lax.scan(step, carry, jax.numpy.arange({length}))"
 
 
 def _on_parts(_: ast.Call, arguments: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from tests.run.remedies import (
     files,
     jitted,
     kinds_of_numbers,
+    loops,
     methods,
     objects,
     plugin,
@@ -45,7 +46,7 @@ def cases_of(module: ModuleType) -> list[type[Case]]:
 
 MODULES = (
     specifications, shapes, empties, traced, traced_sizes, refused_sizes, wanted_numbers, calls, jitted, settings,
-    kinds_of_numbers, methods, objects, files, commands, torch_programs, plugin, tables,
+    kinds_of_numbers, methods, objects, files, commands, torch_programs, plugin, tables, loops,
 )  # fmt: skip
 CASES = [case for module in MODULES for case in cases_of(module)]
 
