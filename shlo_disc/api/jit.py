@@ -422,16 +422,17 @@ class _Program:
     def _misfit(self, call: Call, executable: Executable, error: ShapeError | ArgumentTypeError) -> str:
         """The difference between a call and the program that was compiled, and what to write."""
         from shlo_disc.api.call_structure import structure_fault
-        from shlo_disc.runtime.call_types import FORBIDDEN, remedy, shared_entry
+        from shlo_disc.runtime.call_types import remedy, shared_entry
 
         start = "this call does not fit the one compiled program"
         if fault := structure_fault(self._function, *call, executable.loaded):
             return f"{start}: {fault}"
         self._check_arrays(call)
-        hint = FORBIDDEN if error.code == "DISC-S103" else remedy(call, _rows(executable), self._shapes)
+        hint = "" if error.code == "DISC-S103" else remedy(call, _rows(executable), self._shapes)
         if isinstance(error, ShapeError) and (shared := shared_entry(call, self._shapes)):
-            hint = f"{hint}\n{shared}"
-        return f"{start}: {error.message}\n{hint}"
+            hint = f"{hint}\n{shared}" if hint else shared
+        own, _, theirs = error.message.partition("\n")
+        return "\n".join(filter(None, (f"{start}: {own}", hint, theirs)))
 
     def _check_arrays(self, call: Call) -> None:
         """Raises ArgumentTypeError for what no program could take; that is not for want of a second one."""

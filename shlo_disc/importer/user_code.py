@@ -100,7 +100,7 @@ def equation_of(error: BaseException) -> Equation | None:
     """The operation that JAX was lowering when an error was raised, the innermost one; None where there was none."""
     trace, found = error.__traceback__, None
     while trace is not None:
-        equation = trace.tb_frame.f_locals.get("eqn")
+        equation: Any = trace.tb_frame.f_locals.get("eqn")
         source = getattr(equation, "source_info", None)
         frames = getattr(getattr(source, "traceback", None), "frames", ())
         line = next((f"{frame.file_name}:{frame.line_num}" for frame in frames if is_users(frame.file_name)), "")

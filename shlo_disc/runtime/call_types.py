@@ -91,7 +91,6 @@ def _other_arguments(given: Sequence[str], known: Sequence[str]) -> str:
     return ", and ".join([*texts, f"{listed(new)} is new"] if new else texts)
 
 
-FORBIDDEN = "constraints= forbids these sizes: change what it states, or leave it out"
 MORE_PROGRAMS = "pass what it was compiled for; where both are meant, compile_once=False compiles one program more"
 
 

@@ -34,6 +34,7 @@ from .parameter_names import ParameterNames, explained, listed
 from .program_trees import rebuilt, trees_of
 from .tree import TreeSpec
 from .weight_files import named_weights, of_its_dtype
+from .words_of_calls import in_own_words
 from .words_of_torch import BIND, explainer_of_torch, names_of_torch, of_array
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class LoadedExecutable(NativeOwner):
         if self._names_of_torch:
             names = self._names_of_torch
             return of_array(error, names, len(names) if are_weights else self.parameter_names.weights or 0)
-        return with_conversion(error)
+        return with_conversion(in_own_words(error, self.parameter_names.names))
 
     def explainer(self, tree: TreeSpec, bound: int = 0) -> Callable[..., str]:
         """The function that explains why a call does not fit `tree`. bound: how many arguments `bind` has fixed."""

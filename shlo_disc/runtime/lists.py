@@ -34,7 +34,8 @@ def with_arrays(
                 shown = _name(path, names)
                 found.append(f"numpy.asarray({shown}, {dtypes[path]!r}) for the {type(value).__name__} {shown}")
         text = explain(args, kwargs)
-        return f"{text}{'' if text.endswith(chr(10)) else '. '}Pass {', '.join(found)}" if found else text
+        own, _, theirs = text.partition("\n")
+        return f"{own}. Pass {', '.join(found)}\n{theirs}" if found else text
 
     return explained
 

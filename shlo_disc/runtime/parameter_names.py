@@ -11,7 +11,7 @@ import numpy as np
 
 from shlo_disc.errors import ArgumentTypeError, ArtifactError
 
-from .tree import TreeSpec, differing, explainer
+from .tree import TreeSpec, difference, differing, explainer
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,9 @@ class ParameterNames:
         elif missing or (missing := [key for key in known if key not in kwargs]):
             fault = f"the call lacks {listed(missing)}"
         else:
-            places = [bound + i for i in differing(expected.children[0].children, args) if names[bound + i]]
-            fault = ", ".join(f"args[{place}] is {names[place]}" for place in places)
+            trees = expected.children[0].children
+            places = [i for i in differing(trees, args) if names[bound + i]]
+            fault = ", ".join(difference(names[bound + i], trees[i], args[i]) for i in places)
         shown = [own or f"args[{place}]" for place, own in enumerate(every)]
         return f"'{name}' takes {listed([*shown, *known])}: {fault}"
 
@@ -160,7 +161,12 @@ def explained(
     bound: as for explain_difference.
     """
     explain = explainer(name, expected, bound)
-    return lambda args, kwargs: explain(args, kwargs) + names.explained(name, expected, args, kwargs, bound)
+
+    def explained_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        own = names.explained(name, expected, args, kwargs, bound) or f"the call does not fit the arguments of '{name}'"
+        return f"{own}\n{explain(args, kwargs).rstrip()}"
+
+    return explained_call
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

@@ -14,6 +14,7 @@ the user's own. A program that has them is loaded with `in_tree=` and `out_tree=
 from __future__ import annotations
 
 import collections
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -207,6 +208,26 @@ def explain_difference(
         f"as when the function '{name}' was exported{counted}, but they have the following structural differences:\n"
         + "\n".join(differences)
     )
+
+
+def difference(path: str, spec: TreeSpec, value: Any) -> str:
+    """The first difference of an argument's structure from the expected one."""
+    found, actual, wanted, reason = next(_differences(path, spec, value))
+    if keys := _OTHER_KEYS.search(reason):
+        counts = [int(_CHILDREN.findall(text)[0]) for text in (actual, wanted)]
+        return f"{found} lacks {keys[1]}" if counts[0] < counts[1] else f"{found} has more keys: {keys[1]}"
+    return f"{found} is {_plain(actual)}, and the program takes {_plain(wanted)}"
+
+
+_OTHER_KEYS = re.compile(r"symmetric difference of key sets: \{(.*)\}")
+_CHILDREN = re.compile(r"with (\d+) child")
+_CLASS = re.compile(r"<class '(?:\w+\.)*(?:<locals>\.)?(.+?)'>")
+
+
+def _plain(text: str) -> str:
+    """A kind of a node in JAX's words, in plain ones."""
+    text = _CLASS.sub(r"\1", text.replace("pytree leaf", "array").replace("with pytree metadata", "with the keys"))
+    return "None" if text == "NoneType" else f"{'an' if text[0] in 'aeiou' else 'a'} {text}"
 
 
 def differing(expected: Sequence[TreeSpec], values: Sequence[Any]) -> list[int]:

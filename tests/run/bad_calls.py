@@ -15,11 +15,18 @@ from shlo_disc.errors import ArgumentTypeError, DiscError, ShapeError
 from shlo_disc.runtime import AllocationError
 from tests.run.call_programs import params, steps, view, zeros
 
+_OWN = re.compile(r"\A.*?\n(?=Shape mismatch for|Input shapes do not match|The invocation args)", re.DOTALL)
+
+
+def words_of_jax(text: str) -> str:
+    """The part of an error's text that is in the words of jax.export."""
+    return _OWN.sub("", text).rstrip()
+
 
 def text_of(error: BaseException) -> str:
-    """An error's message without its code, with links to JAX's documentation as when the tests were written."""
+    """An error's message in JAX's words, with links to JAX's documentation as when the tests were written."""
     text = error.message if isinstance(error, DiscError) else str(error)
-    text = text.rstrip(" ")
+    text = words_of_jax(text)
     return re.sub(r"https://docs\.jax\.dev/\S+?(?=#)", "https://docs.jax.dev/en/latest/export/shape_poly.html", text)
 
 
@@ -76,10 +83,9 @@ class BadCall:
 
 def not_a_leaf(path: str, kind: str) -> str:
     """The text for a container or None in place of an array. JAX, having lost the array, speaks of an 'int'."""
-    differs = tree(
+    return tree(
         f"{path} is a <class '{kind}'> in the invocation and a pytree leaf when exported, so their Python types differ."
     )
-    return f"{differs}'layer' takes p, x: {path[:7]} is {'px'[int(path[5])]}"
 
 
 CALLS: dict[str, BadCall] = {
@@ -165,7 +171,6 @@ CALLS: dict[str, BadCall] = {
             "args[0] is a <class 'dict'> with 1 child in the invocation and a <class 'dict'> with 2 children when "
             "exported, so the numbers of children do not match, with the symmetric difference of key sets: {'b'}."
         ),
-        advice="'layer' takes p, x: args[0] is p",
     ),
     "extra key": BadCall(
         "layer",
@@ -175,7 +180,6 @@ CALLS: dict[str, BadCall] = {
             "args[0] is a <class 'dict'> with 3 children in the invocation and a <class 'dict'> with 2 children when "
             "exported, so the numbers of children do not match, with the symmetric difference of key sets: {'c'}."
         ),
-        advice="'layer' takes p, x: args[0] is p",
     ),
     "other key": BadCall(
         "layer",
@@ -185,7 +189,6 @@ CALLS: dict[str, BadCall] = {
             "args[0] is a <class 'dict'> with pytree metadata ('c', 'w') in the invocation and a <class 'dict'> with "
             "pytree metadata ('b', 'w') when exported, so the pytree node metadata does not match."
         ),
-        advice="'layer' takes p, x: args[0] is p",
     ),
     "extra argument": BadCall(
         "layer",
@@ -195,7 +198,6 @@ CALLS: dict[str, BadCall] = {
             "args is a tuple of length 3 in the invocation and a tuple of length 2 when exported, so the lengths do "
             "not match."
         ),
-        advice="'layer' takes p, x: the call gives 3 by position",
     ),
     "no arguments": BadCall(
         "layer",
@@ -205,7 +207,6 @@ CALLS: dict[str, BadCall] = {
             "args is a tuple of length 0 in the invocation and a tuple of length 2 when exported, so the lengths do "
             "not match."
         ),
-        advice="'layer' takes p, x: the call lacks p, x",
     ),
     "argument by name": BadCall(
         "layer",
@@ -218,7 +219,6 @@ CALLS: dict[str, BadCall] = {
             "exported, so the numbers of children do not match, with the symmetric difference of key sets: {'y'}.",
         ),
         kwargs=(("y", 1.0),),
-        advice="'layer' takes p, x: the call gives 'y', which is none of them",
     ),
     "list for a dict": BadCall(
         "layer",
@@ -228,7 +228,6 @@ CALLS: dict[str, BadCall] = {
             "args[0] is a <class 'list'> in the invocation and a <class 'dict'> when exported, so their Python types "
             "differ."
         ),
-        advice="'layer' takes p, x: args[0] is p",
     ),
     "None": BadCall(
         "layer", lambda: (params(3), None), ArgumentTypeError, not_a_leaf("args[1]", "NoneType"), as_jax=False
@@ -436,3 +435,41 @@ CALLS: dict[str, BadCall] = {
         as_jax=False,
     ),
 }
+
+
+OWN = {
+    "static size": (
+        "Shape mismatch: args[0]['w'].shape[1] (of p) is 7, and the program was compiled for 8. Pass that size; if it "
+        'changes, name it in args= or dynamic=, as in "s, n"'
+    ),
+    "missing key": "'layer' takes p, x: p lacks 'b'",
+    "extra key": "'layer' takes p, x: p has more keys: 'c'",
+    "other key": (
+        "'layer' takes p, x: p is a dict with the keys ('c', 'w'), and the program takes a dict with the keys "
+        "('b', 'w')"
+    ),
+    "extra argument": "'layer' takes p, x: the call gives 3 by position",
+    "no arguments": "'layer' takes p, x: the call lacks p, x",
+    "argument by name": "'layer' takes p, x: the call gives 'y', which is none of them",
+    "list for a dict": "'layer' takes p, x: p is a list, and the program takes a dict",
+    "None in a dict": "'layer' takes p, x: p['b'] is None, and the program takes an array",
+    "tuple for an array": "'layer' takes p, x: x is a tuple, and the program takes an array",
+    "two sizes for a symbol": (
+        "args[1].shape[1] (of x) is 3, where it has to be s, which is 5, by args[0]['w'].shape[0] (of p), as names in "
+        "args= or dynamic= and constraints= state. Pass arrays whose sizes go together, or give sizes that may differ "
+        "other names"
+    ),
+    "no multiple": (
+        "the sizes do not satisfy the constraint mod(b, 4) == 0: b is 6, by args[1].shape[0] (of x). Pass sizes that "
+        "satisfy it, or change what constraints= states"
+    ),
+    "zero": (
+        'b is 0, by args[1].shape[0] (of x), and is at least 1: a size that may be 0 is named "b - 1" in args= or '
+        "dynamic="
+    ),
+    "wrong order": (
+        "the sizes do not satisfy the constraint a >= b: a is 3, by args[0].shape[0] (of x) and b is 4, by "
+        "args[1].shape[0] (of y). Pass sizes that satisfy it, or change what constraints= states"
+    ),
+}
+"""The first lines of some errors, which are our own words."""

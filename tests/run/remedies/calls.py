@@ -79,7 +79,10 @@ class OutputOfBind(BoundByName):
 
 class ListGiven(Case):
     error = ArgumentTypeError
-    remedy = r"\n'layer' takes x, w: args\[0\] is x\. Pass numpy\.(asarray)\((x), '(float32)'\) for the list x\n"
+    remedy = (
+        r"^'layer' takes x, w: x is a list, and the program takes an array\. Pass "
+        r"numpy\.(asarray)\((x), '(float32)'\) for the list x\n"
+    )
 
     def provoke(self) -> Any:
         return self.program()(X.tolist(), W)
@@ -111,7 +114,10 @@ class ListGivenToBind(ListGiven):
 
 
 class ListGivenOfBound(ListGiven):
-    remedy = r"\n'layer' takes x, w: args\[1\] is w\. Pass numpy\.(asarray)\((w), '(float32)'\) for the list w\n"
+    remedy = (
+        r"^'layer' takes x, w: w is a list, and the program takes an array\. Pass "
+        r"numpy\.(asarray)\((w), '(float32)'\) for the list w\n"
+    )
 
     def provoke(self) -> Any:
         return self.program().bind(X)(W.tolist())
@@ -255,7 +261,7 @@ class TooManyArguments(NumberOfArguments):
 
 
 class StructureOfParameter(NumberOfArguments):
-    remedy = r"'layer' takes x, w: args\[1\] is (w)\n"
+    remedy = r"'layer' takes x, w: (w) is a \w+, and the program takes an array\n"
 
     def provoke(self) -> Any:
         return compiled_layer()(X, [W])

@@ -63,7 +63,7 @@ class EmptyOfName(EmptySecond):
 
 
 class SecondSizeBesideNames(SecondSize):
-    remedy = r"Shape mismatch for args\[0\].*with dynamic=(\('n, _', '4, k'\)) one"
+    remedy = r"Shape mismatch: args\[0\].*with dynamic=(\('n, _', '4, k'\)) one"
 
     def provoke(self) -> Any:
         return self.called(shlo_disc.jit(layer, dynamic=(None, "4, k")))
@@ -203,7 +203,7 @@ class JitConstraint(Case):
 
 class ForbiddenSize(Case):
     error = RecompileError
-    remedy = r"(constraints)= forbids these sizes: change what it states, or leave it out"
+    remedy = r"Pass sizes that satisfy it, or change what (constraints)= states"
 
     def provoke(self) -> Any:
         return self.called(shlo_disc.jit(add_one, dynamic=("b, _",), constraints=("b <= 2",)))

@@ -24,9 +24,7 @@ def summed(x: Any, **options: Any) -> Any:
 
 
 class UnrolledScan(Case):
-    remedy = (
-        r'leave out unroll=, .*, or name the size as a multiple: write "(2\*n)" in place of "n"'
-    )
+    remedy = r'leave out unroll=, .*, or name the size as a multiple: write "(2\*n)" in place of "n"'
 
     def provoke(self) -> Any:
         return compiled(lambda x: summed(x, unroll=2))

@@ -19,6 +19,7 @@ from jax import export
 
 from shlo_disc.errors import ArgumentTypeError, DiscError, ShapeError
 from shlo_disc.runtime import Client, TreeSpec
+from tests.run.bad_calls import words_of_jax
 
 from .programs import identity, symbol
 
@@ -85,10 +86,13 @@ def test_same_text_as_jax(pair: tuple[Any, Any], name: str) -> None:
         exported.call(*arguments)
     with pytest.raises(DiscError) as mine:
         ours(*arguments)
+    given = words_of_jax(mine.value.message)
     text = re.sub(
-        r": convert it by args\[\d\]\.astype\('\w+'\)(, or compile the program for \w+)?$", "", mine.value.message
+        r": convert it by args\[\d\]\.astype\('\w+'\)(, or compile the program for \w+)?$",
+        "",
+        given,
     )
-    assert text == str(theirs.value)
+    assert text == str(theirs.value).rstrip()
     assert isinstance(mine.value, ArgumentTypeError if "dtype" in name else ShapeError)
 
 
@@ -99,7 +103,7 @@ def test_same_text_for_a_zero_size(pair: tuple[Any, Any]) -> None:
     with pytest.raises(ShapeError) as mine:
         ours(zeros(0, 3), zeros(0, 5))
     # JAX's list ends with the variable that failed.
-    assert str(theirs.value).split(" Obtained")[0] == mine.value.message.split(" Obtained")[0]
+    assert str(theirs.value).split(" Obtained")[0] == words_of_jax(mine.value.message).split(" Obtained")[0]
 
 
 @pytest.mark.parametrize("size", [4, 1])
@@ -113,7 +117,7 @@ def test_division_texts(size: int) -> None:
         exported.call(zeros(2, 3), zeros(size, 4))
     with pytest.raises(ShapeError) as mine:
         ours(zeros(2, 3), zeros(size, 4))
-    assert mine.value.message == str(theirs.value)
+    assert words_of_jax(mine.value.message) == str(theirs.value).rstrip()
 
 
 def test_constraint_text() -> None:
@@ -130,7 +134,7 @@ def test_constraint_text() -> None:
         exported.call(zeros(2, 600))
     with pytest.raises(ShapeError) as mine:
         ours(zeros(2, 600))
-    assert mine.value.message == str(theirs.value)
+    assert words_of_jax(mine.value.message) == str(theirs.value).rstrip()
 
 
 def test_a_maximum_in_the_header_holds_even_when_the_plan_does_not_check_it() -> None:
@@ -197,7 +201,7 @@ def test_structure_text(tree_program: tuple[Any, Any], name: str) -> None:
         ours(*args, **kwargs)
     # JAX compares trees whose leaves are all the int 0; we name the type of the caller's own leaf.
     text = str(theirs.value).replace("a <class 'int'> when exported", "a pytree leaf when exported")
-    assert mine.value.message.replace("<class 'float'> in", "<class 'int'> in") == text
+    assert words_of_jax(mine.value.message).replace("<class 'float'> in", "<class 'int'> in") == text.rstrip()
 
 
 def test_trees_round_trip(tree_program: tuple[Any, Any]) -> None:
