@@ -25,7 +25,7 @@ def advice(left: str, op: str, right: str, place: Place | None, *, is_own: bool)
         return ""
     if op in ("==", "!="):
         return f'where it always holds, state it: constraints=("{written(Relation.eq(relation.lhs, relation.rhs))}",)'
-    if not is_own:
+    if not is_own and not (place and place.called() in _EXTREMES):
         return _on_library(relation, (op, right) in _OF_EMPTIES)
     expression = place.expression if place else None
     is_of_entries = place is not None and _compares_entries(expression, place)
@@ -51,7 +51,7 @@ def advice(left: str, op: str, right: str, place: Place | None, *, is_own: bool)
     return stated
 
 
-_EXTREMES = ("builtins.min", "builtins.max")
+_EXTREMES = ("builtins.min", "builtins.max", "numpy.minimum", "numpy.maximum")
 
 
 def _compares_entries(expression: ast.expr | None, place: Place) -> bool:

@@ -32,6 +32,7 @@ from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden
 from .size_equalities import checked_sizes
 from .size_guards import with_guards
 from .specifications import (
+    check_count,
     check_sequence,
     check_specifications,
     is_pair,
@@ -69,6 +70,7 @@ def export_function(
         raise ProgramError(fault)
     if not hasattr(function, "trace"):
         check_specifications(args, kwargs)
+        check_count(function, args, kwargs)
         return _export_jitted(function, jax.jit(function), args, kwargs, constraints)
     try:
         return _export_jitted(function, function, args, kwargs, constraints)
@@ -79,6 +81,7 @@ def export_function(
     except (TypeError, AttributeError) as error:
         if _OF_CONTAINERS.search(str(error)):  # a shape in place of a pair, as JAX sees it
             check_specifications(args, kwargs)
+        check_count(function, args, kwargs)
         raise
 
 

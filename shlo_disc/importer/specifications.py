@@ -36,6 +36,25 @@ def check_sequence(args: Any) -> None:
         raise ProgramError(f'args= is a sequence such as (("b, 768", "float32"),), not {args!r}')
 
 
+def check_count(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raises ProgramError, with what to write, where a function does not take as many arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+        named = f"{name}{signature.replace(parameters=plain, return_annotation=signature.empty)}"
+        fault = f"args= {'and kwargs= do' if kwargs else 'does'} not fit {named}: {error}"
+        if args and _are_sizes(args):
+            pair = (_text(args), _LIKELY)
+            raise ProgramError(f"{fault}. For one array of that shape write args=({pair!r},)") from None
+        raise ProgramError(f'{fault}. Write one entry for each argument, such as ("b, 768", "float32")') from None
+
+
 def check_specifications(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Raises ProgramError, with what to write, for shapes and dtypes that are not in pairs, one for each argument."""
     if len(args) == 2 and _are_sizes_of_one(args[0]) and is_dtype(args[1]):
@@ -239,6 +258,6 @@ def _is_key_dtype(value: Any) -> bool:
 
 
 __all__ = [
-    "check_sequence", "check_specifications", "is_dtype", "is_pair", "numpy_name", "parameters_of", "size_fault",
-    "warn_of_narrowed",
+    "check_count", "check_sequence", "check_specifications", "is_dtype", "is_pair", "numpy_name", "parameters_of",
+    "size_fault", "warn_of_narrowed",
 ]  # fmt: skip

@@ -122,10 +122,22 @@ def expression_at(frame: types.FrameType, instruction: int) -> ast.expr | None:
         return None
     lines[-1] = lines[-1][:end]
     lines[0] = lines[0][start:]
+    text = b"".join(lines).decode()
     try:
-        return ast.parse(f"({b''.join(lines).decode()})", mode="eval").body
+        return ast.parse(f"({text})", mode="eval").body
     except (SyntaxError, ValueError):
+        return _augmented(text)
+
+
+def _augmented(text: str) -> ast.expr | None:
+    """The operation of an assignment such as `n &= 7`; None of other texts."""
+    try:
+        statement = ast.parse(text).body[0]
+    except (SyntaxError, ValueError, IndexError):
         return None
+    if not isinstance(statement, ast.AugAssign):
+        return None
+    return ast.BinOp(ast.parse(ast.unparse(statement.target), mode="eval").body, statement.op, statement.value)
 
 
 @functools.cache

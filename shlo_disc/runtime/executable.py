@@ -261,10 +261,21 @@ class LoadedExecutable(NativeOwner):
         elif not args and self.parameter_names.weights:
             names = listed(self.parameter_names.names[: self.parameter_names.weights])
             raise ArgumentTypeError(f"bind() fixes nothing, and the weights are {names}: {BIND}")
+        elif not args:
+            raise ArgumentTypeError(self._bound_nothing())
         try:
             return BoundExecutable(self, args, output, donate, copy)
         except (ArgumentTypeError, ShapeError) as error:
             raise self.worded(error, are_weights=weights is not None) from None
+
+    def _bound_nothing(self) -> str:
+        """The fault of a `bind` of no arguments, and what to write."""
+        count, names = len(self.in_tree.children[0].children), self.parameter_names.names
+        if not count:
+            return f"bind() fixes nothing, and '{self.name}' takes no arguments by position: call it as it is"
+        first = (names and names[0]) or "x"
+        by_name = f" or bind(weights={{{first!r}: {first}}})" if names and names[0] else ""
+        return f"bind() fixes nothing: give the first arguments of '{self.name}', as in bind({first}){by_name}"
 
     @takes_call
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:

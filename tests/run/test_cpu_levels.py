@@ -118,7 +118,7 @@ def test_programs_are_compiled_for_processors_that_this_one_is_not(saved: Path, 
         Artifact.open(saved).levels()[LEVELS.index("sapphirerapids")].object
     )
     assert "sapphirerapids" in repr(executable) and executable.as_text("asm") and executable.kernels
-    for call in (lambda: executable(x()), lambda: executable.bind(), lambda: executable.prepare(n=3)):
+    for call in (lambda: executable(x()), lambda: executable.bind(x()), lambda: executable.prepare(n=3)):
         with pytest.raises(ArtifactError, match="which this one lacks"):
             call()
 

@@ -327,3 +327,38 @@ class OutputOfCommand(Case):
         Path(found[1]).mkdir()
         Path("add.mlir").write_bytes(exported_for(None).serialize())
         return command("compile", "add.mlir", "-o", "models/add.disc").startswith("models/add.disc: "), True
+
+
+class ProgramInMemory(Case):
+    error = OptionError
+    remedy = r"for a program in memory write shlo_disc\.runtime\.(Client)\(\)\.load\(data, (trust)=(True)\)"
+
+    def provoke(self) -> Any:
+        return shlo_disc.load(compiled_layer().artifact.serialize(), trust=True)  # type: ignore[arg-type]
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        client = getattr(shlo_disc.runtime, found[1])()
+        data = compiled_layer().artifact.serialize()
+        return run_layer(client.load(data, **{found[2]: value_of(found[3])}))
+
+
+class OpenFile(ProgramInMemory):
+    remedy = r"write shlo_disc\.runtime\.(Client)\(\)\.load\(file\.read\(\), (trust)=(True)\)"
+
+    def provoke(self) -> Any:
+        compiled_layer().save("layer.disc")
+        with Path("layer.disc").open("rb") as file:
+            return shlo_disc.load(file, trust=True)  # type: ignore[arg-type]
+
+
+class NothingBound(Case):
+    error = ArgumentTypeError
+    remedy = (
+        r"bind\(\) fixes nothing: give the first arguments of 'layer', as in bind\((x)\) or bind\(weights={'(x)': x}\)"
+    )
+
+    def provoke(self) -> Any:
+        return compiled_layer().bind()
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return [compiled_layer().bind(X)(W), compiled_layer().bind(weights={found[2]: X})(W)], [X @ W, X @ W]

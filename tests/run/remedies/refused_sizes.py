@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -68,3 +69,41 @@ class PartsByMinimum(ProgramOfEachSize):
     function = staticmethod(lambda x: jnp.array_split(x, min(3, x.shape[0]))[0])
     remedy = r"not a number as range and a count of parts need.* give shlo_disc\.jit (compile_once)=False"
     expected = VALUES[:2]
+
+
+def aligned(x: Any) -> Any:
+    """x by the rest of its size, computed on bits."""
+    n = x.shape[0]
+    n &= 3
+    return x * n
+
+
+def doubled(x: Any) -> Any:
+    """x by twice its size, computed on bits."""
+    n = x.shape[0]
+    n <<= 1
+    return x * n
+
+
+class AssignedBits(NumberCase):
+    function = staticmethod(aligned)
+    remedy = r"write n (% 4) in place of n & 3"
+    expected = 2
+
+    def text(self, found: re.Match[str]) -> str:
+        return f"x.shape[0] {found[1]}"
+
+
+class AssignedShift(AssignedBits):
+    function = staticmethod(doubled)
+    remedy = r"write n (\* 2) in place of n << 1"
+    expected = 12
+
+
+class MaximumOfNumPy(NumberCase):
+    function = staticmethod(lambda x: x * np.maximum(x.shape[0], 7))
+    remedy = r"or (jax\.core\.max_dim\(n, 7\)), which return a size"
+    expected = 7
+
+    def text(self, found: re.Match[str]) -> str:
+        return found[1].replace("n,", "x.shape[0],")

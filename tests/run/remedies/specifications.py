@@ -15,7 +15,7 @@ from shlo_disc import Options
 from shlo_disc.errors import OptionError, ProgramError, UnsupportedError
 from tests.run.test_custom_calls import Call, copy_out, plain
 
-from .case import Case, Numbers, add_one, exported_for, layer, run_add_one, value_of
+from .case import LAYER_ARGS, Case, Numbers, add_one, exported_for, layer, run_add_one, run_layer, value_of
 
 TEXT = "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}"
 
@@ -433,3 +433,31 @@ class UnregisteredCustomCall(Case):
         getattr(shlo_disc, found[1])("tests.remedy", plain(double))
         x = np.arange(3, dtype=np.float32)
         return shlo_disc.compile(self.text)(x), x * 2
+
+
+class SizesOfOneArray(Case):
+    error = ProgramError
+    remedy = r"args= does not fit add_one\(x\): .* For one array of that shape write args=(\(.*\)) \["
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(add_one, args=(3, 4))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return run_add_one(shlo_disc.compile(add_one, args=value_of(found[1])), 3, 4)
+
+
+class SizesOfOneArrayOfJitted(SizesOfOneArray):
+    def provoke(self) -> Any:
+        return shlo_disc.compile(jax.jit(add_one), args=(3, 4))
+
+
+class ArgumentThatIsMissing(Case):
+    error = ProgramError
+    remedy = r"args= does not fit layer\(x, w\): .*'w'. Write one entry for each argument, such as (\(.*\)) \["
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(layer, args=LAYER_ARGS[:1])
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        assert value_of(found[1]) == ("b, 768", "float32")
+        return run_layer(shlo_disc.compile(layer, args=LAYER_ARGS))
