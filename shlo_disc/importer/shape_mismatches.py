@@ -14,18 +14,18 @@ from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
 from .comparisons import is_sensible, written
 
-_SHAPES = re.compile(
-    r"shapes for broadcasting: (?:shapes=)?(?P<together>.*)"
-    r"|contracting dimensions to have the same shape, got (?P<contracted>.*)"
-    r"|concatenating along dimension (?P<axis>\d+) for shapes (?P<parts>.*)"
-)
+_CONCATENATED = re.compile(r"concatenating along dimension (\d+) for shapes (.*)")
 _OF_SHAPES = re.compile(
     r"for broadcasting|to have the same shape|must have (?:the same|equal)|different leading axis sizes"
     r"|inconsistent size|Incompatible reduction dimensions|shapes that differ in dimensions|clamp requires"
 )
 """Texts of JAX's errors about sizes that have to be equal."""
 _SHAPE_START = re.compile(r"(?<![\w)\]])\(|\w\[")
-_SIZES = re.compile(r"(?:axis sizes: |core dimension '\w+': )(.*?)(?:\.?$|\.\s| on )", re.MULTILINE)
+_SIZES = re.compile(
+    r"(?:axis sizes: |core dimension '\w+': |ax[ei]s (?:\(.*?\) )?had size )(.*?)(?:\.?$|\.\s| on |: axis|, e\.g\.)",
+    re.MULTILINE,
+)
+"""Sizes in errors that name no whole shapes, or beside them the sizes that differ."""
 _MOST_CUTS = 6
 """The number of bounds in two sizes up to which all their outcomes are tried."""
 
@@ -60,12 +60,24 @@ def cut_in(message: str) -> Cut | None:
 
 def _pairs(message: str) -> Iterator[Pair]:
     """Pairs of unequal sizes in an error's text, those at the same place of two shapes first."""
-    shapes = [tuple(_parts(shape)) for shape in _all_shapes(message)]
-    shapes += [tuple(_parts(found[1].replace(" vs ", ", "))) for found in _SIZES.finditer(message)]
+    shapes = _all_sizes(message)
     for one, other in itertools.combinations(shapes, 2):
         yield from (pair for pair in zip(reversed(one), reversed(other), strict=False) if pair[0] != pair[1])
     sizes = dict.fromkeys(size for shape in shapes for size in shape)
     yield from itertools.combinations(sizes, 2)
+
+
+def _all_sizes(message: str) -> list[tuple[str, ...]]:
+    """The sizes of each shape in an error's text, or the sizes that have to be equal as shapes of one size."""
+    if found := [size for each in _SIZES.finditer(message) for size in _parts(each[1].replace(" vs ", ", "))]:
+        return [(size,) for size in found]
+    return [tuple(_parts(inner)) for shape in _all_shapes(message) for inner in _inner(shape)]
+
+
+def _inner(shape: str) -> Iterator[str]:
+    """The shapes in a list of them, or the shape itself."""
+    text = shape.strip()
+    yield from _all_shapes(text) if text.startswith("(") else [shape]
 
 
 def _all_shapes(text: str) -> Iterator[str]:
@@ -95,7 +107,7 @@ def on_cut(cut: Cut) -> str:
 
 def names_shapes(message: str) -> bool:
     """Tells whether an error is about shapes that do not go together."""
-    return _SHAPES.search(message) is not None
+    return _OF_SHAPES.search(message) is not None
 
 
 def on_mismatch(message: str) -> str:
@@ -116,30 +128,13 @@ def on_mismatch(message: str) -> str:
 
 def _unequal_pairs(message: str) -> Iterator[Pair]:
     """The sizes at the same place of two shapes that are not equal, and of which none is 1."""
-    found = _SHAPES.search(message)
-    if found is None:
-        return
-    text = found["together"] or found["contracted"] or found["parts"]
-    shapes = [tuple(reversed(list(_parts(shape)))) for shape in _shapes(text)]
-    skipped = len(shapes[0]) - 1 - int(found["axis"]) if found["axis"] and shapes else None
-    for axis, sizes in enumerate(itertools.zip_longest(*shapes, fillvalue="1")):
-        if axis != skipped:
-            for one, other in itertools.combinations(sizes, 2):
-                if one != other and "1" not in (one, other):
-                    yield one, other
-
-
-def _shapes(text: str) -> Iterator[str]:
-    """The texts between the outermost parentheses."""
-    depth, start = 0, 0
-    for i, letter in enumerate(text):
-        if letter == "(":
-            depth += 1
-            start = i + 1 if depth == 1 else start
-        elif letter == ")":
-            depth -= 1
-            if depth == 0:
-                yield text[start:i]
+    found = _CONCATENATED.search(message)
+    shapes = [tuple(reversed(shape)) for shape in _all_sizes(found[2] if found else message)]
+    skipped = len(shapes[0]) - 1 - int(found[1]) if found and shapes else None
+    for one, other in itertools.combinations(shapes, 2):
+        for axis, pair in enumerate(zip(one, other, strict=False)):
+            if axis != skipped and pair[0] != pair[1] and "1" not in pair:
+                yield pair
 
 
 def _parts(shape: str) -> Iterator[str]:

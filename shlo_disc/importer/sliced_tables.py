@@ -122,6 +122,20 @@ def note_of_slice(place: Place | None) -> str:
     return "where a bound is a size that has a name, write jax.numpy.asarray(table)[:size] in place of table[:size]"
 
 
+def note_of_table(place: Place | None) -> str:
+    """Advice where an array of NumPy is indexed by an array that is traced; "" elsewhere."""
+    expression = place.expression if place else None
+    if place is None or not isinstance(expression, ast.Subscript):
+        return ""
+    if not isinstance(known_value(expression.value, place.frame), np.ndarray):
+        return ""
+    table, index = ast.unparse(expression.value), ast.unparse(expression.slice)
+    return (
+        f"an array of NumPy takes no index that is traced: write jax.numpy.asarray({table})[{index}] in place of "
+        f"{table}[{index}]"
+    )
+
+
 def size_of_index(place: Place | None) -> str:
     """The size that is the index of a subscript, or the first of its indices; "" where none is known to be."""
     expression = place.expression if place else None
@@ -131,4 +145,4 @@ def size_of_index(place: Place | None) -> str:
     return next((str(size) for part in parts if (size := _size(part, place)) is not None), "")
 
 
-__all__ = ["TEXT", "fault_of_slice", "note_of_slice", "size_of_index"]
+__all__ = ["TEXT", "fault_of_slice", "note_of_slice", "note_of_table", "size_of_index"]

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import NamedTuple
 
+import jax
+
 from shlo_disc.errors import DiscError, ProgramError
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
@@ -24,7 +26,7 @@ from .comparisons import written
 from .shape_mismatches import cut_in, names_shapes, on_cut, on_mismatch
 from .size_texts import fault_of_name
 from .sliced_tables import TEXT as TABLE_SLICED
-from .sliced_tables import fault_of_slice, note_of_slice, size_of_index
+from .sliced_tables import fault_of_slice, note_of_slice, note_of_table, size_of_index
 from .unrolled_loops import on_unrolled
 from .user_code import Place, equation_of, is_of_place, place_of
 
@@ -32,7 +34,7 @@ OF_SIZES = ("DISC-P110", "DISC-P111")
 """The codes of errors about what a function does with sizes, and not with its specifications."""
 
 _COMPARISON = re.compile(r"(?:^|Details: )Symbolic dimension comparison '(.*?)' (>=|<=|>|<|==|!=) '(.*?)' is inconclus")
-_DIVISION = re.compile(r"The remainder mod\((.*), ?(?:- ?)?(\w+)\) should be 0")
+_DIVISION = re.compile(r"The remainder mod\((.*), ?(?:- ?)?([\w*]+)\) should be 0")
 _NUMBER_WANTED = (
     "_DimExpr",
     "used in a context that requires a constant",
@@ -236,10 +238,14 @@ def note_on(message: str, place: Place | None = None) -> str:
         return "; ".join(filter(None, (on_mismatch(message), _CALL.get().shared)))
     if found := _OF_DATA.search(message):
         name = found[1] or found[2]
+        if name == "nonzero" and place and place.called() == "jax.numpy.where":
+            name = "where"
         return f"for a size that is read from data, write shlo_disc.numpy.{name} in place of jax.numpy.{name}"
     if found := _PADDING.search(message):
         is_gradient = re.search(r"floordiv|max\(", found[1]) is not None
         return f"{_OF_STRIDES}. Otherwise, {_OF_PADDINGS}" if is_gradient else _OF_PADDINGS
+    if any(words in message for words in _CONVERSIONS) and (instead := _instead_of_conversion(place)):
+        return instead
     if any(words in message for words in _FRACTIONS):
         return wanted_numbers.INTEGER_ARITHMETIC
     if place and (advice := _on_fraction(place, message)):
@@ -256,6 +262,16 @@ def _is_size(text: str) -> bool:
         return bool(Expr.parse(text).symbols())
     except ProgramError:
         return False
+
+
+def _instead_of_conversion(place: Place | None) -> str:
+    """Advice where a table or a function of NumPy, or one of math, is given a traced array; "" elsewhere."""
+    if indexed := note_of_table(place):
+        return indexed
+    module, _, name = place.called().rpartition(".") if place else ("", "", "")
+    if module not in ("numpy", "math") or not hasattr(jax.numpy, name) or name in ("ceil", "floor", "trunc"):
+        return ""
+    return f"functions of {module} take no traced arrays: write jax.numpy.{name} in place of {module}.{name}"
 
 
 def _on_fraction(place: Place, message: str) -> str:
@@ -321,6 +337,7 @@ def _on_division(text: str, divisor: str) -> str:
         size = Expr.parse(text)
     except ProgramError:
         return ""
+    size, divisor = _cancelled(size, divisor)
     if "mod(" in text and divisor.isdecimal():
         return (
             f"round with //, not %: n up to a multiple is -(-n // {divisor}) * {divisor}, so pad by -(-n // {divisor}) "
@@ -331,7 +348,23 @@ def _on_division(text: str, divisor: str) -> str:
     is_linear = divisor.isdecimal() and names and all(not others for _, others in rest)
     if is_linear and (named := _multiple(size, names[-1], int(divisor))):
         return f'declare the size as a multiple: write "{named}" in place of "{names[-1]}" in args= or dynamic='
+    if "*" in divisor:
+        return ""
     return f"write the quotient in place of -1: x.reshape(x.size // {divisor}, {divisor}), which each call checks"
+
+
+def _cancelled(size: Expr, divisor: str) -> tuple[Expr, str]:
+    """A size and what divides it, without the symbols that are factors of both."""
+    number, *names = sorted(divisor.split("*"), key=lambda part: not part.isdecimal())
+    if not number.isdecimal() or len(size.terms) != 1 or not all(name.isidentifier() for name in names):
+        return size, divisor
+    (factor, monomial), *_ = size.terms
+    left = dict(monomial)
+    for atom in list(left):
+        if str(atom) in names and left[atom] == 1:
+            del left[atom]
+            names.remove(str(atom))
+    return (Expr.from_terms([(factor, tuple(left.items()))]), number) if not names else (size, divisor)
 
 
 def _multiple(size: Expr, name: str, divisor: int) -> str:

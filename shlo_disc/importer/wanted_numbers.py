@@ -96,6 +96,8 @@ def on_index(place: Place | None) -> str:
 
 def _on_call(place: Place, call: ast.Call) -> str:
     """Advice on a call that takes numbers only."""
+    if isinstance(call.func, ast.Call) and place.value_of(call.func.func) is jax.pmap:
+        return f"jax.pmap has as many rows as there are devices: write {ast.unparse(call).replace('pmap', 'vmap', 1)}"
     written, arguments = ast.unparse(call.func), [ast.unparse(argument) for argument in call.args]
     if isinstance(call.func, ast.Attribute) and call.func.attr == "format":
         return AS_TEXT

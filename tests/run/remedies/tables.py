@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from abc import abstractmethod
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
+import shlo_disc.numpy
 from shlo_disc.errors import ProgramError, ShapeError
 
 from .case import Case, Numbers, value_of
@@ -160,3 +162,63 @@ class NumberOfDict(Case):
 
 
 SCALES = {2: 3.0, 3: 5.0}
+
+
+class RowsByIndices(Case):
+    error = jax.errors.TracerArrayConversionError
+    remedy = r"write (jax\.numpy\.asarray\(TABLE\)\[t\]) in place of TABLE\[t\]"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(lambda t: TABLE[t], args=(("n", "int32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        assert found[1] == "jax.numpy.asarray(TABLE)[t]"
+        program = shlo_disc.compile(lambda t: jnp.asarray(TABLE)[t], args=(("n", "int32"),))
+        return program(np.array([3, 1], np.int32)), TABLE[[3, 1]]
+
+
+class FunctionOfNumPy(Case):
+    error = jax.errors.TracerArrayConversionError
+    remedy = r"functions of numpy take no traced arrays: write jax\.numpy\.(dot) in place of numpy\.dot"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(lambda x: np.dot(x, TABLE[:4]), args=(("n, 4", "float32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        function = getattr(jnp, found[1])
+        return shlo_disc.compile(lambda x: function(x, TABLE[:4]), args=(("n, 4", "float32"),))(X), X @ TABLE[:4]
+
+
+class FunctionOfMath(Case):
+    error = jax.errors.ConcretizationTypeError
+    remedy = r"functions of math take no traced arrays: write jax\.numpy\.(exp) in place of math\.exp"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(lambda x: x * math.exp(x[0, 0]), args=(("n, 4", "float32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        function = getattr(jnp, found[1])
+        return shlo_disc.compile(lambda x: x * function(x[0, 0]), args=(("n, 4", "float32"),))(X), X * math.e
+
+
+class WhereOfOneArgument(Case):
+    error = jax.errors.ConcretizationTypeError
+    remedy = r"write shlo_disc\.numpy\.(where) in place of jax\.numpy\.where"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(lambda x: jnp.where(x > 3)[0], args=(("n", "float32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        function = getattr(shlo_disc.numpy, found[1])
+        return shlo_disc.compile(lambda x: function(x > 3)[0], args=(("n", "float32"),))(TABLE[0] * 2), [2, 3]
+
+
+class ParallelMap(Case):
+    error = ProgramError
+    remedy = r"write (jax\.vmap\(jnp\.sin\)\(x\))"
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(lambda x: jax.pmap(jnp.sin)(x), args=(("n, 4", "float32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.compile(lambda x: jax.vmap(jnp.sin)(x), args=(("n, 4", "float32"),))(X), np.sin(X)

@@ -189,7 +189,7 @@ class NumberOfArray(Case):
     remedy = r"leave out float\(\), .* write (jax\.numpy)'s functions in place of those of NumPy"
 
     def provoke(self) -> Any:
-        return compiled(lambda x: x * float(np.sin(x.sum())))
+        return compiled(lambda x: x * float(jnp.sin(x.sum())))
 
     def follow(self, found: re.Match[str]) -> Numbers:
         sine = {"jax.numpy": jnp}[found[1]].sin
@@ -301,3 +301,46 @@ class GradientOfStridedConvolutions(Case):
 
 class GradientOfValidConvolutions(GradientOfStridedConvolutions):
     padding = "VALID"
+
+
+class RowsOfBatches(Case):
+    """The size of the batch divides both."""
+
+    error = Exception
+    remedy = r'write "(2\*s)" in place of "s"'
+
+    def provoke(self) -> Any:
+        return compiled(self.rows, ("b, s, 4", "float32"))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        x = np.arange(16, dtype=np.float32).reshape(2, 2, 4)
+        return compiled(self.rows, (f"b, {found[1]}, 4", "float32"))(x), x.reshape(2, 1, 8)
+
+    @staticmethod
+    def rows(x: Any) -> Any:
+        return x.reshape(x.shape[0], -1, 8)
+
+
+class BatchesOfTwoNames(Case):
+    error = TypeError
+    remedy = r"where (b) and (c) are equal, give both one name in args= or dynamic="
+
+    def provoke(self) -> Any:
+        return compiled(self.product, ("b, n, 4", "float32"), ("c, m, 4", "float32"))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        x = np.arange(16, dtype=np.float32).reshape(2, 2, 4)
+        run = compiled(self.product, ("b, n, 4", "float32"), (f"{found[1]}, m, 4", "float32"))
+        return run(x, x), self.product(x, x)
+
+    @staticmethod
+    def product(x: Any, y: Any) -> Any:
+        return jnp.einsum("bnd,bmd->bnm", x, y)
+
+
+class RowsOfTwoNames(BatchesOfTwoNames):
+    error = ValueError
+
+    @staticmethod
+    def product(x: Any, y: Any) -> Any:
+        return jax.vmap(lambda a, b: a.sum(0) + b.sum(0))(x, y)
