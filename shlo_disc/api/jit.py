@@ -423,12 +423,17 @@ class _Program:
         """The difference between a call and the program that was compiled, and what to write."""
         from shlo_disc.api.call_structure import structure_fault
         from shlo_disc.runtime.call_types import remedy, shared_entry
+        from shlo_disc.runtime.words_of_calls import ASKED
 
         start = "this call does not fit the one compiled program"
         if fault := structure_fault(self._function, *call, executable.loaded):
             return f"{start}: {fault}"
         self._check_arrays(call)
-        hint = "" if error.code == "DISC-S103" else remedy(call, _rows(executable), self._shapes)
+        hint = (
+            ""
+            if error.code == "DISC-S103" or ASKED.search(error.message)
+            else remedy(call, _rows(executable), self._shapes)
+        )
         if isinstance(error, ShapeError) and (shared := shared_entry(call, self._shapes)):
             hint = f"{hint}\n{shared}" if hint else shared
         own, _, theirs = error.message.partition("\n")

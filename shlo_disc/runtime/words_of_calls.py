@@ -18,6 +18,8 @@ _UNEQUAL = re.compile(
     r"Found inconsistency between dimension size (\S+) \(= (\d+)\) and the specification '(.+?)' \(= (-?\d+)\)\."
 )
 _LEAST = re.compile(r"Expected value >= (\d+) for dimension variable '(\w+)'\.")
+ASKED = re.compile(r"Expected (.+?), which (.+) requires\.")
+"""A condition of an operation of the program."""
 _SOLVED = re.compile(r"'(\w+)' = (-?\d+) from specification '[^']*' for dimension (\S+) \(= -?\d+\)")
 _MULTIPLE = re.compile(r"(\d+)\*floordiv\((.+), \1\) == (.+)")
 _PLACE = re.compile(r"args\[(\d+)\]")
@@ -61,6 +63,9 @@ def _lead(message: str, names: Sequence[str]) -> str:
             f': a size that may be 0 is named "{name} - 1" in args= or dynamic=' if (least, value) == ("1", "0") else ""
         )
         return f"{name} is {value}, by {path}, and is at least {least}{advice}"
+    if found := ASKED.match(finding):
+        relation, operation = found.groups()
+        return f"{operation} requires {relation}, and {_solved(relation, sources)}: pass sizes for which it holds"
     found_here = _solved(finding, sources)
     return f"the sizes of the call do not fit. {finding}" + (f" Here {found_here}." if found_here else "")
 
@@ -95,4 +100,4 @@ def _written(constraint: str) -> str:
     return f"mod({found[2]}, {found[1]}) == 0" if found and found[2] == found[3] else constraint
 
 
-__all__ = ["in_own_words"]
+__all__ = ["ASKED", "in_own_words"]

@@ -328,3 +328,14 @@ def test_names_that_are_no_arguments() -> None:
         shlo_disc.jit(lambda x, y: x + y, dynamic={"k": "n"})
     with pytest.raises(OptionError, match=r"or by name, as in dynamic=\{'x': 'n'\}"):
         shlo_disc.jit(lambda x, y: x + y, dynamic=("n",))(x=np.ones(2), y=np.ones(2))
+
+
+def test_sizes_that_an_operation_of_the_function_refuses() -> None:
+    """No program would take them, so the error does not say to compile another."""
+    rows = shlo_disc.jit(lambda x: x.reshape(x.shape[0], x.shape[1] // 4, 4), dynamic="b, s")
+    assert rows(np.ones((2, 8), np.float32)).shape == (2, 2, 4)
+    with pytest.raises(
+        RecompileError, match=r"requires b\*s == .*, and b is 2, .* and s is 9, .*: pass sizes"
+    ) as refused:
+        rows(np.ones((2, 9), np.float32))
+    assert "compile_once" not in str(refused.value)
