@@ -90,10 +90,12 @@ def sizes_of_call(specs: Any, call: Any, stated: Sequence[str] | None = None) ->
     try:
         yield
     except ProgramError as error:
-        compared = None if stated is None else comparison_in(error)
+        compared = comparison_in(error)
         if compared is None or not compared.symbols() <= sizes.keys():
             raise
         text = _as_constraint(compared if compared.evaluate(sizes) else compared.negate())
+        if text and stated is None:
+            error.add_note(f"shlo_disc: for the sizes of this call, {text}")
         if not text or stated is None or text in stated:
             raise
         raise NewConstraint(text) from None

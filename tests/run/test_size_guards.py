@@ -263,6 +263,13 @@ def test_a_table_that_is_cut_has_one_program() -> None:
         compiled(ones(21))
 
 
+@pytest.mark.parametrize(("size", "stated"), [(3, "n <= 4"), (6, "n >= 5")])
+def test_the_outcome_of_the_call_is_named(size: int, stated: str) -> None:
+    with pytest.raises(shlo_disc.ProgramError, match="cannot decide n > 4") as refused:
+        shlo_disc.jit(lambda x: x if x.shape[0] > 4 else -x, dynamic="n")(ones(size))
+    assert refused.value.__notes__[-1] == f"shlo_disc: for the sizes of this call, {stated}"
+
+
 REFUSED: dict[str, tuple[Callable[..., Any], int]] = {
     "a set": (lambda x: 2 * x if x.shape[0] in {1, 2} else -x, 2),
     "a dict": (lambda x: x * {2: 5.0}.get(x.shape[0], 1.0), 2),
