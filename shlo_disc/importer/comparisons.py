@@ -25,7 +25,7 @@ def advice(left: str, op: str, right: str, place: Place | None, *, is_own: bool)
         return ""
     if op in ("==", "!="):
         return f'where it always holds, state it: constraints=("{written(Relation.eq(relation.lhs, relation.rhs))}",)'
-    if not is_own and not (place and place.called() in _EXTREMES):
+    if not is_own and not is_extreme(place):
         return _on_library(relation, (op, right) in _OF_EMPTIES)
     expression = place.expression if place else None
     is_of_entries = place is not None and _compares_entries(expression, place)
@@ -49,6 +49,11 @@ def advice(left: str, op: str, right: str, place: Place | None, *, is_own: bool)
             f"size, and not a number as range and a count of parts need. Else {stated}"
         )
     return stated
+
+
+def is_extreme(place: Place | None) -> bool:
+    """Tells whether the larger or the smaller one of sizes is asked."""
+    return place is not None and place.called() in _EXTREMES
 
 
 _EXTREMES = ("builtins.min", "builtins.max", "numpy.minimum", "numpy.maximum")
@@ -162,4 +167,4 @@ def written(relation: Relation) -> str:
     return str(Relation(operator, size, Expr.const(0)).balanced())
 
 
-__all__ = ["advice", "is_sensible", "on_padding", "written"]
+__all__ = ["advice", "is_extreme", "is_sensible", "on_padding", "written"]

@@ -60,6 +60,10 @@ _ADVICE = {
         "say how many elements there are in all by total_repeat_length=: a number, or the size of an argument, such as "
         "total_repeat_length=y.shape[0]"
     ),
+    "`num_segments` argument": (
+        "say how many segments there are by num_segments=: a number, or the size of an argument, such as "
+        "num_segments=y.shape[0]"
+    ),
     "argument 'x' of jnp.bincount": (
         "say how many counts there are by length=: a number, or the size of an argument, such as length=y.shape[0]"
     ),
@@ -169,7 +173,8 @@ def _fault_of_sizes(error: Exception, place: Place | None) -> str:
         return name
     if found := _COMPARISON.search(message):
         left, operator, right = found.groups()
-        advice = comparisons.advice(left, operator, right, place, is_own=is_of_place(error, place))
+        advice = "" if comparisons.is_extreme(place) else wanted_numbers.on_numpy(place)
+        advice = advice or comparisons.advice(left, operator, right, place, is_own=is_of_place(error, place))
         advice = advice or wanted_numbers.instead_of(place)
         text = f"JAX cannot decide {left} {operator} {right} for all sizes while it traces"
     elif any(words in message for words in _NUMBER_WANTED):
@@ -181,7 +186,8 @@ def _fault_of_sizes(error: Exception, place: Place | None) -> str:
         text = f"the size {size} is not an int while the function is traced"
     elif (refused := _on_refused(message, place)) is not None:
         advice = refused
-        called = place.called() if place else ""
+        is_list = place is not None and isinstance(place.expression, ast.BinOp)
+        called = "a list that is repeated" if is_list else place.called() if place else ""
         named = called or f"a function of JAX ({message.splitlines()[0].partition('. ')[0]})"
         text = f"{named} cannot be traced with sizes that have names, as it is called here"
     elif type(error).__name__ == "InconclusiveDimensionOperation":  # which JAX derives from no other class
@@ -199,6 +205,8 @@ def _on_refused(message: str, place: Place | None) -> str | None:
     if found := _PADDING_LENGTH.search(message):
         return comparisons.on_padding(*found.groups())
     if _LIST_REPEATED.match(message):
+        if repeated := wanted_numbers.on_repeated(place):
+            return repeated
         return wanted_numbers.instead_of(place) or None
     return _of(_UNSUPPORTED, message) or None
 

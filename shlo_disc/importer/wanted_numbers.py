@@ -147,6 +147,18 @@ _INSTEAD = {
 }
 
 
+def on_repeated(place: Place | None) -> str:
+    """Advice on a list of one element that is repeated, as in [0.0] * n; "" elsewhere."""
+    match place.expression if place else None:
+        case ast.BinOp(left=ast.List(elts=[element]), op=ast.Mult(), right=size) as whole:
+            pass
+        case ast.BinOp(left=size, op=ast.Mult(), right=ast.List(elts=[element])) as whole:
+            pass
+        case _:
+            return ""
+    return f"write jax.numpy.full({ast.unparse(size)}, {ast.unparse(element)}) in place of {ast.unparse(whole)}"
+
+
 def on_numpy(place: Place | None) -> str:
     """Advice where a function of NumPy is called that jax.numpy has, too; "" elsewhere."""
     module, _, name = place.called().rpartition(".") if place else ("", "", "")
@@ -305,6 +317,7 @@ def _on_parts(_: ast.Call, arguments: Sequence[str]) -> str:
 
 _ON_JAX: dict[str, Callable[[ast.Call, Sequence[str]], str]] = {
     "jax.random.permutation": _on_permutation,
+    "jax.numpy.diag_indices": lambda _, a: f"write (i, i) with i = jax.numpy.arange({a[0] if a else 'n'})",
     "jax.random.choice": _on_choice,
     "jax.lax.scan": _on_scan,
     **{f"jax.numpy.{name}": _on_parts for name in ("split", "array_split", "hsplit", "vsplit", "dsplit", "unstack")},
@@ -313,4 +326,4 @@ _ON_JAX: dict[str, Callable[[ast.Call, Sequence[str]], str]] = {
 }
 """Advice by the name of a function of JAX."""
 
-__all__ = ["AS_TEXT", "GENERAL", "INTEGER_ARITHMETIC", "advice", "instead_of", "on_index", "on_numpy"]
+__all__ = ["AS_TEXT", "GENERAL", "INTEGER_ARITHMETIC", "advice", "instead_of", "on_index", "on_numpy", "on_repeated"]

@@ -107,3 +107,27 @@ class MaximumOfNumPy(NumberCase):
 
     def text(self, found: re.Match[str]) -> str:
         return found[1].replace("n,", "x.shape[0],")
+
+
+class RepeatedList(NumberCase):
+    function = staticmethod(lambda x: x * jnp.array([2.0] * x.shape[0]))
+    remedy = r"a list that is repeated cannot .* write (jax\.numpy\.full\(x\.shape\[0\], 2\.0\)) in place"
+    expected = np.full(6, 2.0)
+
+
+class TriangleOfNumPy(NumberCase):
+    function = staticmethod(lambda x: (x[:, None] * x)[np.tril_indices(x.shape[0])])
+    remedy = r"write (jax\.numpy\.tril_indices) in place of np\.tril_indices"
+    expected = (VALUES[:, None] * VALUES)[np.tril_indices(6)]
+
+    def text(self, found: re.Match[str]) -> str:
+        return f"(x[:, None] * x)[{found[1]}(x.shape[0])]"
+
+
+class DiagonalIndices(NumberCase):
+    function = staticmethod(lambda x: (x[:, None] * x)[jnp.diag_indices(x.shape[0])])
+    remedy = r"write (\(i, i\)) with i = (jax\.numpy\.arange\(x\.shape\[0\]\))"
+    expected = VALUES * VALUES
+
+    def text(self, found: re.Match[str]) -> str:
+        return f"(lambda x, i: (x[:, None] * x)[{found[1]}])(x, {found[2]})"

@@ -344,3 +344,18 @@ class RowsOfTwoNames(BatchesOfTwoNames):
     @staticmethod
     def product(x: Any, y: Any) -> Any:
         return jax.vmap(lambda a, b: a.sum(0) + b.sum(0))(x, y)
+
+
+class CountOfSegments(Case):
+    error = jax.errors.ConcretizationTypeError
+    remedy = r"say how many segments there are by (num_segments)=: .* such as num_segments=y\.shape\[0\]"
+
+    def provoke(self) -> Any:
+        return compiled(jax.ops.segment_sum, ("n", "float32"), ("n", "int32"))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        function = compiled(
+            lambda x, i, y: jax.ops.segment_sum(x, i, **{found[1]: y.shape[0]}),
+            ("n", "float32"), ("n", "int32"), ("m", "float32"),
+        )  # fmt: skip
+        return function(VALUES, np.array([0, 0, 1, 1, 2, 2], np.int32), VALUES[:4]), [4, 5, 14, 0]
