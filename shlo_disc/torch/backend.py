@@ -21,6 +21,7 @@ from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import OptionError, UnsupportedError
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.options import Options, check_names
+from shlo_disc.torch.effects import without_checks
 from shlo_disc.torch.floats import without_fixed_floats
 from shlo_disc.torch.graph_text import arguments_of, function_of
 from shlo_disc.torch.tensors import as_argument, as_tensor, new_key
@@ -79,15 +80,15 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
             return make_boxed_func(graph.forward)
 
     def compile_forward(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
-        return compile_graph(split_views(graph), graph, frozenset(), "forward")
+        return compile_graph(split_views(without_checks(graph)), graph, frozenset(), "forward")
 
     def compile_backward(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
         return compile_graph(
-            Split(graph, None), graph, frozenset(), "backward"
+            Split(without_checks(graph), None), graph, frozenset(), "backward"
         )  # gradients that share memory would be added to
 
     def compile_inference(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
-        return compile_graph(split_views(graph), graph, _weights(), "inference")
+        return compile_graph(split_views(without_checks(graph)), graph, _weights(), "inference")
 
     traced = aot_autograd(
         fw_compiler=compile_forward,

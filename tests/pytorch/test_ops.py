@@ -13,11 +13,12 @@ import shlo_disc  # noqa: E402
 from tests.pytorch.complex_ops import COMPLEX  # noqa: E402
 from tests.pytorch.core_ops import CORE  # noqa: E402
 from tests.pytorch.judge import SIZES, arguments, close, exported  # noqa: E402
+from tests.pytorch.linear_ops import LINEAR  # noqa: E402
 from tests.pytorch.more_ops import MORE  # noqa: E402
 from tests.pytorch.ops import CASES  # noqa: E402
 
-ALL = CASES | CORE | COMPLEX | MORE
-assert len(ALL) == len(CASES) + len(CORE) + len(COMPLEX) + len(MORE)
+ALL = CASES | CORE | COMPLEX | MORE | LINEAR
+assert len(ALL) == len(CASES) + len(CORE) + len(COMPLEX) + len(MORE) + len(LINEAR)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shifts of integers. By as many bits as there are, or by fewer than none, they move every bit out."""
+"""Bits as those of another dtype, and shifts of integers.
+
+Shifts by as many bits as there are, or by fewer than none, move every bit out.
+"""
 
 from __future__ import annotations
 
@@ -51,3 +54,11 @@ def right(t: Graph, x: Any, y: Any) -> ir.Value:
 def squared(t: Graph, x: Any) -> ir.Value:
     """x * x."""
     return times(t, x, x)
+
+
+@translates("view.dtype")
+def bits_as(t: Graph, x: ir.Value, _: Any) -> ir.Value:
+    """The bits of the elements as those of another dtype of the same width."""
+    if t.dtype_of(x).itemsize != t.dtype.itemsize or torch.bool in (t.dtype, t.dtype_of(x)):
+        raise t.refuse(f"a view of {t.dtype_of(x)} as {t.dtype} has no translation")
+    return t.op("bitcast_convert", [x], t.dims, t.element(t.dtype))

@@ -292,6 +292,12 @@ def scatter_add(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: ir.Va
     return written(t, x, axis, index, source, "add")
 
 
+@translates("scatter.reduce", "scatter.value_reduce")
+def scatter_by_name(t: Graph, x: ir.Value, axis: int, index: ir.Value, source: Any, reduce: str) -> ir.Value:
+    """A tensor with values added to some elements, or multiplied with them."""
+    return written(t, x, axis, index, source, reduce)
+
+
 @translates("put")
 def put(t: Graph, x: ir.Value, index: ir.Value, source: ir.Value, accumulate: bool = False) -> ir.Value:
     """A tensor with elements replaced, or added to, at indices of all its elements in row-major order."""

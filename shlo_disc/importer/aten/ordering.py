@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.dialect.window import WINDOW, Window, window_attribute
 from shlo_disc.shape_dialect.mlir import ir
@@ -46,6 +47,29 @@ def ordered(t: Graph, x: ir.Value, axis: int, descending: bool) -> tuple[ir.Valu
     kind = "TOTALORDER" if t.dtype_of(key).is_floating_point else None
     t.body(op, types, lambda a, b, *_: [_comparison(t, "GT" if descending else "LT", a, b, kind)])
     return op.results[1], op.results[2]
+
+
+def lexical_order(t: Graph, rows: ir.Value) -> ir.Value:
+    """Where the rows of a matrix stand (i64) when they are sorted by their first elements, then by the next ones."""
+    size, width = dims_of(rows)
+    columns = [t.reshape(piece(t, rows, 1, Expr.const(i), _ONE), (size,)) for i in range(width.constant or 0)]
+    operands = [*(_key(t, column) for column in columns), t.iota((size,), 0, torch.int64)]
+    attributes: dict[str, ir.Attribute] = {
+        "dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0), "is_stable": ir.BoolAttr.get(True)
+    }  # fmt: skip
+    op = ir.Operation.create("stablehlo.sort", [v.type for v in operands], operands, attributes, regions=1)
+    types = [ir.RankedTensorType.get([], element_type_of(v)) for v in operands for _ in range(2)]
+
+    def body(*given: ir.Value) -> list[ir.Value]:
+        pairs = [(given[2 * i], given[2 * i + 1]) for i in range(len(columns))]
+        is_before = t.constant(False, torch.bool)
+        for a, b in reversed(pairs):
+            equal = build.and_(t.compare("EQ", a, b), is_before)
+            is_before = build.or_(t.compare("LT", a, b), equal)
+        return [is_before]
+
+    t.body(op, types, body)
+    return op.results[-1]
 
 
 def _comparison(t: Graph, direction: str, a: ir.Value, b: ir.Value, kind: str | None) -> ir.Value:

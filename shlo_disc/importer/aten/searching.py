@@ -43,15 +43,20 @@ def bucketize(t: Graph, values: Any, sequence: ir.Value, out_int32: bool = False
 
 
 def _places(t: Graph, sequence: ir.Value, values: Any, is_right: bool) -> ir.Value:
-    """The insertion places of values, found by halving the range of places until one is left."""
-    size = dims_of(sequence)[-1]
+    """The insertion places of values, in the dtype that both are promoted to."""
     kind = t.dtype_of(sequence)
     if isinstance(values, ir.Value):
         kind = torch.promote_types(kind, t.dtype_of(values))
     elif isinstance(values, float) and not kind.is_floating_point:
         kind = torch.get_default_dtype()
     row, wanted = t.convert(sequence, kind), t.operand(values, kind)
-    zeros, ends = t.constant(0, torch.int64, t.dims), t.operand(size, torch.int64)
+    return t.convert(places_among(t, row, wanted, is_right), t.dtype)
+
+
+def places_among(t: Graph, row: ir.Value, wanted: ir.Value, is_right: bool) -> ir.Value:
+    """The places (i64) at which values go into a sorted sequence of their dtype, found by halving a range of places."""
+    size, dims = dims_of(row)[-1], dims_of(wanted)
+    zeros, ends = t.constant(0, torch.int64, dims), t.operand(size, torch.int64, dims)
     start = [t.size(size, torch.int64), zeros, ends]
     op = ir.Operation.create("stablehlo.while", [v.type for v in start], start, regions=2)
     with ir.InsertionPoint(_block(op, 0, start)) as point:
@@ -60,7 +65,7 @@ def _places(t: Graph, sequence: ir.Value, values: Any, is_right: bool) -> ir.Val
     with ir.InsertionPoint(_block(op, 1, start)) as point:
         found = _halved(t, row, wanted, is_right, *point.block.arguments)
         ir.Operation.create("stablehlo.return", [], found)
-    return t.convert(op.results[1], t.dtype)
+    return op.results[1]
 
 
 def _block(op: ir.Operation, region: int, values: list[ir.Value]) -> ir.Block:
