@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import shlo_disc  # noqa: E402
 from shlo_disc.torch import backend, graph_count  # noqa: E402
 
 F = torch.nn.functional
@@ -94,3 +95,53 @@ def test_the_line_of_ops_that_pytorch_puts_into_a_graph() -> None:
 
     with pytest.raises(Exception, match=rf"i0\.default at {__file__}:"):
         torch.compile(function, backend=backend, dynamic=True)(torch.randn(4, 3))
+
+
+RANGES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    **{f"linspace {a} {b} {n}": (torch.linspace, (a, b, n))
+       for a, b in ((0, 1), (-1, 1), (0.1, 0.9), (5, -3.3), (2, 2)) for n in (0, 1, 2, 7, 33, 100, 1000)},
+    **{f"arange {a} {b} {s}": (torch.arange, (a, b, s))
+       for a, b, s in ((0, 1, 0.1), (0, 10, 0.3), (0.1, 5, 0.7), (5, -5, -0.3), (0, 1, 0.001), (0, 7, 1.5))},
+}  # fmt: skip
+
+
+def _is_whole(numbers: tuple[Any, ...], dtype: Any) -> bool:
+    return dtype == torch.int64 and abs(numbers[2]) >= 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.complex64], ids=str)
+def test_ranges(dtype: Any) -> None:
+    """Each bit as in eager, which rounds in its own order; the steps of integers are integers."""
+
+    class Ranges(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x, *(function(*numbers, dtype=dtype) for function, numbers in chosen)
+
+    chosen = [
+        (f, n) for f, n in RANGES.values() if f is torch.linspace or dtype.is_floating_point or _is_whole(n, dtype)
+    ]
+    x = torch.ones(2)
+    found = shlo_disc.compile(torch.export.export(Ranges(), (x,)))(x)
+    for (function, numbers), own in zip(chosen, found[1:], strict=True):
+        wanted = function(*numbers, dtype=dtype)
+        assert own.dtype == wanted.dtype
+        assert torch.equal(own, wanted), (function, numbers)
+
+
+def test_ranges_in_dynamos_graphs() -> None:
+    run = torch.compile(lambda x: x * torch.linspace(0, 1, x.shape[0]), backend=backend, dynamic=True)
+    for size in (5, 9, 100):
+        assert torch.equal(run(torch.ones(size)), torch.linspace(0, 1, size))
+
+
+def test_ranges_of_many_numbers() -> None:
+    """They are computed, where they would be a large part of the program."""
+
+    class Ranges(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            whole = torch.linspace(3, 90001, 70000, dtype=torch.int64)
+            return torch.linspace(0.1, 0.9, 70000), torch.arange(0, 7000.1, 0.1), whole
+
+    module = Ranges()
+    found = shlo_disc.compile(torch.export.export(module, (torch.ones(2),)))(torch.ones(2))
+    torch.testing.assert_close(found, module(None), rtol=2e-7, atol=0)

@@ -136,7 +136,7 @@ for _name, _parts, _is_scaled in (
     ("i0", _I0, False), ("special_i0e", _I0, True), ("special_i1", _I1, False), ("special_i1e", _I1, True),
     ("special_modified_bessel_i0", _I0, False), ("special_modified_bessel_i1", _I1, False),
 ):  # fmt: skip
-    add(_name, _bessel(*_parts, is_scaled=_is_scaled))
+    add(_name, _bessel(_parts[0], _parts[1], _parts[2], _is_scaled))
 
 
 # ---- integers -------------------------------------------------------------------------------------------------------
