@@ -35,7 +35,8 @@ def _lapack(t: Graph, name: str, operands: Sequence[ir.Value], results: Sequence
     """The results of a function of LAPACK, of some sizes: the custom call of it that jaxlib has."""
     kind = t.dtype_of(operands[0])
     if kind not in _LETTERS:
-        raise t.refuse(f"it is computed for float32 and float64, and not for {kind}", "convert the matrix")
+        instead = "" if kind.is_complex else "convert the matrix by .float()"
+        raise t.refuse(f"it is computed for float32 and float64, and not for {kind}", instead)
     function = LAPACK[f"lapack_{_LETTERS[kind]}{name}_ffi"]
     rank = len(dims_of(operands[0]))
     i64 = ir.IntegerType.get_signless(64)
