@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ class BoundExecutable(NativeOwner):
         output: str | None = None,
         donate: bool = False,
         copy: bool = True,
+        buffers: Mapping[str, Any] = MappingProxyType({}),
     ):
         if donate and not copy:
             raise ValueError("bind(donate=True) deletes the arrays and so has to copy them; leave copy=True")
@@ -59,13 +61,14 @@ class BoundExecutable(NativeOwner):
         self.executable = executable
         self._names = executable.parameter_names.after(count)
         self._count = count
+        self._buffers = dict(buffers)
         self._native: Any = _native.BoundExecutable(
             executable=executable.native,
             args=tuple(map(detached, args)),
             bound_tree=call_tree(bound).native(),
             rest_tree=rest.native(),
             explain_bound=executable.explainer(call_tree(bound)),
-            explain_structure=executable.explainer(rest, count),
+            explain_structure=executable.explainer(rest, count, self._buffers),
             donate=donate,
             copy=copy,
         )
@@ -88,6 +91,14 @@ class BoundExecutable(NativeOwner):
             if hasattr(type(program), name):
                 text = f"a bound program has no {name!r}, but its program has: use bound.executable.{name}"
             raise AttributeError(text, name=name, obj=self)
+
+    @property
+    def buffers(self) -> dict[str, Any]:
+        """The values that `bind(weights=...)` was given for buffers that the program changes, by name.
+
+        They are the first arguments of the first call, and each call returns their new values first.
+        """
+        return dict(self._buffers)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program on its other arguments; results are jax.Arrays if any argument, bound or not, is one."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.errors import ArgumentTypeError, DiscError, ShapeError
@@ -33,7 +33,7 @@ from .native_owner import NativeOwner
 from .parameter_names import ParameterNames, explained, listed
 from .program_trees import rebuilt, trees_of
 from .tree import TreeSpec
-from .weight_files import named_weights, of_its_dtype
+from .weight_files import named_weights, of_its_dtype, own_copy
 from .words_of_calls import in_own_words
 from .words_of_torch import BIND, explainer_of_torch, names_of_torch, of_array
 
@@ -180,11 +180,14 @@ class LoadedExecutable(NativeOwner):
             return of_array(error, names, len(names) if are_weights else self.parameter_names.weights or 0)
         return with_conversion(in_own_words(error, self.parameter_names.names))
 
-    def explainer(self, tree: TreeSpec, bound: int = 0) -> Callable[..., str]:
-        """The function that explains why a call does not fit `tree`. bound: how many arguments `bind` has fixed."""
+    def explainer(self, tree: TreeSpec, bound: int = 0, buffers: Collection[str] = ()) -> Callable[..., str]:
+        """The function that explains why a call does not fit `tree`. bound: how many arguments `bind` has fixed.
+
+        buffers: the names of those that each call takes and changes.
+        """
         if self._names_of_torch:
             names = self._names_of_torch[: bound + len(tree.children[0].children)]
-            return explainer_of_torch(self.name, names, bound, self.parameter_names.weights)
+            return explainer_of_torch(self.name, names, bound, self.parameter_names.weights, buffers)
         explain = explained(self.name, tree, self.parameter_names, bound)
         return with_arrays(explain, tree, self.header["arguments"], self.parameter_names.names, bound)
 
@@ -246,16 +249,20 @@ class LoadedExecutable(NativeOwner):
         or drop the arrays afterwards. With `donate`, each jax.Array or Buffer is deleted once it has been packed or
         copied, so weights are never in memory twice. With `copy=False`, the arrays are kept alive and read in place,
         unless they are strided or unaligned; do not change them while the bound program is in use, because packed forms
-        would not change. Raises ValueError for `donate` with `copy=False`, ArgumentTypeError and ShapeError before
+        would not change. Of `weights`, buffers that the program changes are left to the calls: `buffers` of the result
+        has their values. Raises ValueError for `donate` with `copy=False`, ArgumentTypeError and ShapeError before
         anything is deleted, and AllocationError.
         """
         check_flag("donate", donate)
         check_flag("copy", copy)
+        buffers: dict[str, Any] = {}
         if weights is not None:
+            rows = self.header["arguments"]
             with named_weights(weights) as arrays:
                 trees = self.in_tree.children[0].children
                 placed = self.parameter_names.with_weights(args, arrays, trees)
-            rows = self.header["arguments"]
+                left = list(enumerate(self.parameter_names.names))[len(placed) :]
+                buffers = {name: own_copy(arrays[name], rows[i]) for i, name in left if name in arrays}
             is_flat = len(rows) == len(trees)
             args = tuple(map(of_its_dtype, placed, rows)) if is_flat else tuple(placed)
         elif not args and self.parameter_names.weights:
@@ -264,7 +271,7 @@ class LoadedExecutable(NativeOwner):
         elif not args:
             raise ArgumentTypeError(self._bound_nothing())
         try:
-            return BoundExecutable(self, args, output, donate, copy)
+            return BoundExecutable(self, args, output, donate, copy, buffers)
         except (ArgumentTypeError, ShapeError) as error:
             raise self.worded(error, are_weights=weights is not None) from None
 

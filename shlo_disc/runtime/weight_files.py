@@ -67,6 +67,11 @@ def of_its_dtype(value: Any, row: Mapping[str, Any]) -> Any:
     return value.view(numpy_dtype(dtype))
 
 
+def own_copy(value: Any, row: Mapping[str, Any]) -> Any:
+    """A copy of an array or a tensor. row: that of the argument in the header."""
+    return value.detach().clone() if hasattr(value, "detach") else np.array(of_its_dtype(value, row))
+
+
 def _opened(path: str | os.PathLike[str]) -> Any:
     kind = kind_of_weights(path)
     if kind and kind != NPZ:
@@ -151,4 +156,4 @@ def advice_on_file(path: str) -> str:
     return ""
 
 
-__all__ = ["advice_on_file", "check_ending", "kind_of_weights", "named_weights", "of_its_dtype"]
+__all__ = ["advice_on_file", "check_ending", "kind_of_weights", "named_weights", "of_its_dtype", "own_copy"]

@@ -36,11 +36,12 @@ def names_of_torch(header: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def explainer_of_torch(
-    name: str, names: Sequence[str], bound: int = 0, weights: int | None = None
+    name: str, names: Sequence[str], bound: int = 0, weights: int | None = None, buffers: Collection[str] = ()
 ) -> Callable[[Any, Any], str]:
     """The function that explains for a call which of the arguments it lacks.
 
     bound: how many `bind` has fixed. weights: how many of the first are weights; None where the file does not have it.
+    buffers: those after the weights that the program changes.
     """
     own = names[: len([n for n in names if _is_weight(n)]) if weights is None else weights]
 
@@ -60,6 +61,8 @@ def explainer_of_torch(
             return f"{text}gives {len(args)}"
         if missing := [key for key in taken[len(args) :] if key not in kwargs]:
             remedy = f". The weights come first ({listed(own)}): {BIND}" if bound < len(own) else ""
+            if any(key in buffers for key in taken):
+                remedy = _of_buffers(buffers, [key for key in taken if key not in buffers])
             given = f"gives {listed(taken[: len(args)])} by position, and " if args else ""
             return f"{text}{given}lacks {listed(missing)}{remedy}"
         values = {**dict(zip(taken, args, strict=False)), **kwargs}
@@ -67,6 +70,15 @@ def explainer_of_torch(
         return f"'{name}' takes arrays, and {listed(others)}: give numpy.asarray(..., dtype=...)"
 
     return explain
+
+
+def _of_buffers(buffers: Collection[str], others: Sequence[str]) -> str:
+    """Advice on buffers that the program changes. others: what a call takes after them."""
+    call = ", ".join(["*state", *(key if key.isidentifier() else "..." for key in others)])
+    return (
+        f". The module changes {listed(list(buffers))}: each call takes the values of these first, and returns their "
+        f"new values first. Begin with state = bound.buffers.values(), and call *state, y = bound({call})"
+    )
 
 
 BIND = (

@@ -369,7 +369,8 @@ class ExportedExecutable(Tools):
         """The parameters and buffers that the program reads, by name, as arrays that share the tensors' memory.
 
         They are for `load(path).bind(weights=...)`. Buffers that the program changes are not among them: each call
-        takes these. as_taken: in the order of axes in which `executable` takes them as its first arguments, for C.
+        takes these, and `save` writes their values beside the weights. as_taken: in the order of axes in which
+        `executable` takes them as its first arguments, for C.
         """
         names = self.executable.artifact.header["pytree"]["names"]
         tensors = [tensor.detach() for tensor in self._fixed]
@@ -382,7 +383,8 @@ class ExportedExecutable(Tools):
     def save(self, path: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None = None) -> None:
         """Write the program to a file, which `shlo_disc.load` loads without PyTorch and without a compiler.
 
-        weights: a second file, an .npz, for `weights()`; the program itself is without them. Where one of the files
+        weights: a second file, an .npz, for `weights()` and the values of buffers that the program changes; the program
+        itself is without them. Where one of the files
         cannot be written, neither is. Raises OSError, and OptionError where `weights` is no path, or `path` itself, or
         one of them has the ending of another format, such as .safetensors.
         """
@@ -397,8 +399,14 @@ class ExportedExecutable(Tools):
             )
         check_ending(weights, ".npz")
         with replacing(weights) as file:
-            write_arrays(file, self.weights())
+            write_arrays(file, {**self.weights(), **self._starts()})
             self.executable.save(path)
+
+    def _starts(self) -> dict[str, np.ndarray]:
+        """The values of the buffers that the program changes, by name."""
+        names = [str(spec.target) for spec in _state(self.program)[1]]
+        arrays = [as_array(as_argument(tensor, "a buffer")) for tensor in self._changed]
+        return dict(zip(names, arrays, strict=True))
 
     def rebind(self) -> None:
         """Read parameters and buffers again. Needed after changes that PyTorch does not count, through `.data`."""

@@ -378,3 +378,28 @@ def test_buffers_that_a_program_changes_are_not_fixed(tmp_path: Path) -> None:
             count, found = (torch.from_dlpack(part) for part in bound(count, x))
             torch.testing.assert_close(count, torch.full((3,), float(call)))
             torch.testing.assert_close(found, expected + call)
+
+
+def test_values_of_buffers_that_a_program_changes(tmp_path: Path) -> None:
+    """The file has them, the bound program returns copies of them, and the remedy of the text calls it."""
+    module, x = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4)), torch.randn(5, 4)
+    module(torch.randn(8, 4) * 3 + 1)
+    run = shlo_disc.compile(torch.export.export(module, (torch.ones(2, 4),), dynamic_shapes=({0: B},)))
+    run.save(tmp_path / "s.disc", weights=tmp_path / "s.npz")
+    loaded = shlo_disc.load(tmp_path / "s.disc", trust=True)
+    for weights in (tmp_path / "s.npz", module.state_dict()):
+        bound = loaded.bind(weights=weights)
+        assert list(bound.buffers) == ["1.running_mean", "1.running_var", "1.num_batches_tracked"]
+        with pytest.raises(ArgumentTypeError, match=r"The module changes 1\.running_mean.*\*state, y = ") as caught:
+            bound(x.numpy())
+        assert "Begin with state = bound.buffers.values(), and call *state, y = bound(*state, input)" in str(
+            caught.value
+        )
+        state = bound.buffers.values()
+        *state, _ = bound(*state, x.numpy())
+        *state, y = bound(*state, x.numpy())
+        start = bound.buffers["1.num_batches_tracked"]
+        assert int(state[2]) == int(start) + 2
+        assert int(bound.buffers["1.num_batches_tracked"]) == int(start)
+        with torch.no_grad():
+            np.testing.assert_allclose(y, module(x).numpy(), rtol=1e-4, atol=1e-5)
