@@ -5,10 +5,13 @@ from torch._dynamo import trace_rules
 
 from shlo_disc.torch.backend import backend, graph_count
 from shlo_disc.torch.exported import ExportedExecutable, compile_exported
+from shlo_disc.torch.left_out import watch
 from shlo_disc.torch.recurrent import as_scans, export
 
 for _module in ("shlo_disc.torch.exported", "shlo_disc.runtime"):  # a call of a program is no code to be traced
     trace_rules.add(_module)
+
+watch()
 
 
 def ops_page() -> str:

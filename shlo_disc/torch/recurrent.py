@@ -8,6 +8,7 @@ their rows, whose length stays a symbol: the products with all rows come first, 
 from __future__ import annotations
 
 import inspect
+import re
 import threading
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ import torch
 import torch._dynamo.config
 import torch.nn.functional as F
 from torch import nn
+from torch._dynamo.exc import UserError
 from torch._higher_order_ops import scan
 from torch.utils._pytree import tree_leaves
 
@@ -40,7 +42,7 @@ def export(
 
     The program refuses sizes for which a comparison in the module, such as `x.shape[0] == 1`, has another outcome than
     in the export, but for comparisons with 0. Raises the same errors, OptionError for options that it does not have,
-    and ProgramError where an example is a list in place of a tensor.
+    and ProgramError where an example is a list in place of a tensor, or has a size of 0 or 1 that is dynamic.
     """
     parameters = inspect.signature(torch.export.export).parameters.values()
     known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
@@ -57,6 +59,27 @@ def export(
                     "takes a tensor give one, as torch.tensor([...]) or torch.ones(2, 4), and sizes in dynamic_shapes="
                 ) from error
         raise
+    except (UserError, ValueError) as error:
+        if found := _FIXED.search(str(error)):
+            raise ProgramError(
+                f"the example has a size of {found['size'] or found['hint']}{_names_of_sizes(str(error))} that is "
+                "dynamic, and PyTorch fixes sizes of 0 and 1 of examples: give an example in which it is 2 or more, as "
+                "torch.randn(2, ...); the program takes sizes of 1 then, too"
+            ) from error
+        raise
+
+
+_FIXED = re.compile(r"specialized it to be a constant \((?P<size>[01])\)|0/1 specialized due to hint of (?P<hint>[01])")
+"""What PyTorch says of a dynamic size that is 0 or 1 in the example."""
+
+
+def _names_of_sizes(text: str) -> str:
+    """The names of the sizes that an error of PyTorch's is about, in parentheses; "" where it has none."""
+    names = re.findall(r"marked (\S+) as dynamic but your code specialized it to be a constant \([01]\)", text)
+    names += [
+        f"{name}{rest}" for name, rest in re.findall(r"for dimension inputs\['(\w+)'\](\S*?)\.?$", text, re.MULTILINE)
+    ]
+    return f" ({', '.join(dict.fromkeys(names))})" if names else ""
 
 
 @contextmanager

@@ -146,3 +146,25 @@ def test_exports_of_several_threads_leave_pytorch_as_it_was() -> None:
     for thread in threads:
         thread.join(10)
     assert torch.SymBool.__bool__ is plain
+
+
+RELATIONS: dict[str, tuple[Callable[[Any], Any], int, str]] = {
+    "a rest": (lambda x: x.reshape(2, -1) if x.shape[0] % 2 == 0 else x, 3, r"rows % 2 == 0"),
+    "another rest": (lambda x: x.reshape(2, -1) if x.shape[0] % 3 != 1 else x, 4, r"rows % 3 != 1"),
+    "a quotient": (lambda x: x * 2 if x.shape[0] // 2 == 3 else x, 8, r"rows // 2 == 3"),
+    "the larger one": (lambda x: x * 2 if max(x.shape[0], 4) == 6 else x, 7, r"max\(4, rows\) == 6|rows == 6"),
+}
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_relations_are_written_in_python(name: str) -> None:
+    function, size, text = RELATIONS[name]
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return function(x)
+
+    auto = {0: torch.export.Dim.AUTO}
+    run = shlo_disc.compile(torch.export.export(Module(), (torch.randn(6, 4),), dynamic_shapes=(auto,)))
+    with pytest.raises(ShapeError, match=text.replace("rows", r"s\d+")):
+        run(torch.randn(size, 4))

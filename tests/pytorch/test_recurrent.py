@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -80,3 +81,53 @@ def test_gradients_at_any_length(name: str) -> None:
     assert graph_count() - before == 2  # forwards and backwards
     for x, gradients in found.items():
         close(gradients, torch.autograd.grad(loss(x), [x, *weights]), f"{name} at {list(x.shape)}")
+
+
+class Tagger(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Linear(6, 6)
+        self.rows = nn.LSTM(6, 8, batch_first=True)
+
+    def forward(self, x: Any) -> Any:
+        return self.rows(self.embedding(x))[0] * 2
+
+
+@pytest.mark.parametrize("make", [Tagger, lambda: nn.GRU(6, 8)])
+def test_modules_that_dynamo_leaves_out(make: Any) -> None:
+    """A warning says so, and its remedy compiles the module; other backends and modules have none."""
+    module, x = make().eval(), torch.randn(2, 5, 6)
+    for name in (backend, "eager"):
+        torch._dynamo.reset()
+        before = graph_count()
+        with warnings.catch_warnings(record=True) as caught, torch.no_grad():
+            warnings.simplefilter("always")
+            torch.compile(module, backend=name, dynamic=True)(x)
+        assert graph_count() == before
+        texts = [str(w.message) for w in caught if "as_scans" in str(w.message)]
+        assert len(texts) == (name is backend)
+        if texts:
+            assert "`with shlo_disc.torch.as_scans(): compiled(x)`" in texts[0]
+    torch._dynamo.reset()
+    compiled = torch.compile(module, backend=backend, dynamic=True)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.filterwarnings("error", ".*as_scans")
+        with as_scans():
+            compiled(x)
+        other = torch.randn(3, 9, 6)
+        close(compiled(other), module(other), "another length")
+    assert graph_count() > before
+
+
+@pytest.mark.parametrize("size", [0, 1])
+@pytest.mark.parametrize(("dim", "name"), [(B, "b"), (torch.export.Dim.DYNAMIC, r"input\.shape\[0\]")])
+def test_examples_whose_sizes_pytorch_fixes(size: int, dim: Any, name: str) -> None:
+    """The error says to give an example of 2, with which the export is right for a size of 1."""
+    module = nn.Linear(6, 3)
+    words = rf"a size of {size} \({name}\) that is dynamic.*give an example in which it is 2 or more"
+    with pytest.raises(shlo_disc.ProgramError, match=words):
+        export(module, (torch.randn(size, 6),), dynamic_shapes=({0: dim},))
+    run = shlo_disc.compile(export(module, (torch.randn(2, 6),), dynamic_shapes=({0: dim},)))
+    x = torch.randn(size, 6)
+    with torch.no_grad():
+        close(run(x), module(x), "a size that examples do not have")

@@ -91,4 +91,4 @@ def truth(t: Graph, relation: Any) -> ir.Value:
                 return t.compare(direction, *(t.size(t.sizes.size_of(e), torch.int64) for e in relation.args))
             except NoSize as error:
                 raise t.refuse(str(error)) from None
-    raise t.refuse(f"the relation {relation} has no lowering")
+    raise t.refuse(f"the relation {t.sizes.said(relation)} has no lowering")

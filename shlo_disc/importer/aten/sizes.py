@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import sympy
 import torch
+from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.str import StrPrinter
 from torch.utils._sympy import functions
 
 from shlo_disc.shape_dialect.dialect.types import Dims
@@ -50,10 +52,9 @@ class Sizes:
         return tuple(map(self.size_of, values))
 
     def shown(self, e: Any) -> str:
-        """An expression or relation of SymPy in the user's symbols."""
+        """An expression or relation of SymPy in the user's symbols, as Python writes it."""
         names = {symbol: sympy.Symbol(name.is_symbol) for symbol, name in self.named.items() if name.is_symbol}
-        own = e.xreplace(names) if isinstance(e, sympy.Basic) else e
-        return f"{own.lhs} {own.rel_op} {own.rhs}" if isinstance(own, sympy.core.relational.Relational) else str(own)
+        return _written(e.xreplace(names)) if isinstance(e, sympy.Basic) else str(e)
 
     def said(self, e: Any) -> str:
         """A condition of SymPy in the user's symbols and in Python's words."""
@@ -63,8 +64,6 @@ class Sizes:
             return (" and " if isinstance(e, sympy.And) else " or ").join(
                 f"({self.said(part)})" if isinstance(part, sympy.And | sympy.Or) else self.said(part) for part in e.args
             )
-        if isinstance(e, sympy.core.relational.Relational):
-            return f"{self.shown(e.lhs)} {e.rel_op} {self.shown(e.rhs)}"
         return self.shown(e)
 
     def _read(self, e: Any) -> Expr:
@@ -82,7 +81,7 @@ class Sizes:
         for kind, build in _KINDS:
             if isinstance(e, kind):
                 return build(*map(self._read, e.args))
-        raise NoSize(f"{e} is no expression over sizes")
+        raise NoSize(f"{_written(e)} is no expression over sizes")
 
     def _rounded(self, e: Any) -> Expr:
         """A float that becomes an integer, as the expression that its rounding gives at all sizes, if there is one."""
@@ -91,7 +90,7 @@ class Sizes:
         up = isinstance(e, functions.CeilToInt)
         found = self._fraction(e.args[0])
         if found is None or found.error not in (0, -1 if up else 1):
-            raise NoSize(f"{e} is no expression over sizes")
+            raise NoSize(f"{_written(e)} is no expression over sizes")
         above, below = found.above, found.below
         if up:
             return ceildiv(above, Expr.const(below)) if below > 1 else above
@@ -158,7 +157,36 @@ class Sizes:
         for kind, build in _RELATIONS:
             if isinstance(condition, kind):
                 return build(*map(self._read, condition.args))
-        raise NoSize(f"{condition} is no relation of sizes")
+        raise NoSize(f"{_written(condition)} is no relation of sizes")
+
+
+class _Python(StrPrinter):
+    """The text of an expression in Python's operators."""
+
+    printmethod = ""  # PyTorch's functions have texts of their own
+
+    def _print_FloorDiv(self, e: Any) -> str:
+        return " // ".join(self.parenthesize(part, PRECEDENCE["Mul"]) for part in e.args)
+
+    def _print_Mod(self, e: Any) -> str:
+        return " % ".join(self.parenthesize(part, PRECEDENCE["Mul"]) for part in e.args)
+
+    def _print_Max(self, e: Any) -> str:
+        return f"max({', '.join(map(self._print, e.args))})"
+
+    def _print_Min(self, e: Any) -> str:
+        return f"min({', '.join(map(self._print, e.args))})"
+
+    _print_CleanDiv = _print_FloorDiv
+    _print_PythonMod = _print_Mod
+
+
+def _written(e: Any) -> str:
+    if isinstance(e, sympy.core.relational.Relational):
+        is_zero = isinstance(e, sympy.Le) and isinstance(e.lhs, sympy.Mod | functions.Mod | functions.PythonMod)
+        operator = "==" if is_zero and e.rhs == 0 else e.rel_op  # no remainder is negative
+        return f"{_written(e.lhs)} {operator} {_written(e.rhs)}"
+    return str(_Python().doprint(e))
 
 
 class _Fraction(NamedTuple):
