@@ -101,7 +101,8 @@ class Unsupported:
     def __str__(self) -> str:
         dtype = f" on {self.dtype}" if self.dtype else ""
         hint = f"; {self.suggestion}" if self.suggestion else ""
-        return f"{self.op}{dtype} at {self.location}: {self.reason}{hint}"
+        place = "" if self.location == "unknown" else f" at {self.location}"
+        return f"{self.op}{dtype}{place}: {self.reason}{hint}"
 
 
 class UnsupportedError(DiscError, NotImplementedError):

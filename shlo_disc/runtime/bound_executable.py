@@ -16,7 +16,7 @@ from . import _native
 from .adapt import detached
 from .call_arguments import takes_call
 from .call_results import CommandTime, RecordedSpan, command_times, output_of, recorded_spans
-from .described import missing_text, program_table, program_text, target_row
+from .described import missing_text, program_table, program_text, signature_text, target_row
 from .native_owner import NativeOwner
 from .tree import TreeSpec, call_tree
 
@@ -91,6 +91,11 @@ class BoundExecutable(NativeOwner):
             if hasattr(type(program), name):
                 text = f"a bound program has no {name!r}, but its program has: use bound.executable.{name}"
             raise AttributeError(text, name=name, obj=self)
+
+    @property
+    def signature(self) -> str:
+        """The names of the other arguments and of results, with their dtypes and symbolic shapes, in a line."""
+        return signature_text(self.executable.artifact.header, self._count)
 
     @property
     def buffers(self) -> dict[str, Any]:

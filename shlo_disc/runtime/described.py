@@ -20,7 +20,7 @@ ROWS = 40
 
 _OF_THE_COMPILE = frozenset({
     "as_text", "compile_count", "dump", "explain", "fusion_count", "kernels", "launches", "listing", "options",
-    "peak_memory_formula", "report", "signature", "source_lines", "stages", "timings", "trace",
+    "peak_memory_formula", "report", "source_lines", "stages", "timings", "trace",
 })  # fmt: skip
 """Attributes of an Executable that a loaded program lacks."""
 
@@ -81,6 +81,18 @@ def program_text(header: Mapping[str, Any]) -> str:
     results = [type_text(row) for row in header["results"]]
     made = some_text(results) if len(results) == 1 else f"({some_text(results)})"
     return f"{header['name']}({arguments}) -> {made}"
+
+
+def signature_text(header: Mapping[str, Any], bound: int = 0) -> str:
+    """A program with the names of its arguments: `f(x: f32[b, 64], w: f32[64]) -> (result: f32[b])`.
+
+    bound: how many of the first arguments are fixed, and left out.
+    """
+    rows = [(_POSITION.match(row["path"]), row) for row in header["arguments"]]
+    places = [number if found is None else int(found[1]) for number, (found, _) in enumerate(rows)]
+    named = zip(places, rows, argument_names(header), strict=True)
+    arguments = [f"{name or row['path']}: {type_text(row)}" for place, (_, row), name in named if place >= bound]
+    return f"{header['name']}({', '.join(arguments)}) -> ({', '.join(map(tensor_text, header['results']))})"
 
 
 def buffer_text(buffer: Any) -> str:

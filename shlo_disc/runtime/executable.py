@@ -20,7 +20,7 @@ from .bound_executable import BoundExecutable
 from .call_arguments import takes_call, takes_weights
 from .call_results import CommandTime, MemoryStats, command_times, output_of
 from .cuda_libraries import nccl_names
-from .described import missing_text, program_table, program_text, target_row, target_text
+from .described import missing_text, program_table, program_text, signature_text, target_row, target_text
 from .dims import by_name, dim_values, shape_of
 from .dtype_faults import with_conversion
 from .in_jax import JaxFunction, is_traced
@@ -297,6 +297,11 @@ class LoadedExecutable(NativeOwner):
             return command_times(self._alive().profile(tuple(args), dict(kwargs or {})))
         except (ArgumentTypeError, ShapeError) as error:
             raise self.worded(error) from None
+
+    @property
+    def signature(self) -> str:
+        """The names of arguments and results, with their dtypes and symbolic shapes, in a line."""
+        return signature_text(self.header)
 
     @property
     def client(self) -> Client:

@@ -311,7 +311,7 @@ def saved(folder: Path, module: Any, *args: Any) -> tuple[Any, Any]:
 def test_weights_in_a_file(tmp_path: Path) -> None:
     module = Steps()
     loaded, weights = saved(tmp_path, module, ones(2, 4))
-    assert sorted(weights) == ["hidden", "layer.bias", "layer.weight", "scale"]
+    assert sorted(weights) == ["count", "hidden", "layer.bias", "layer.weight", "scale"]
     serve = loaded.bind(weights=weights)
     found, count = serve(count=np.float32(6), tokens=np.ones((5, 4), np.float32))[::-1]
     with torch.no_grad():

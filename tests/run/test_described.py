@@ -111,7 +111,7 @@ def test_options_show_what_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_loaded_program_says_what_it_has_not(executable: shlo_disc.Executable, tmp_path: Path) -> None:
     executable.save(tmp_path / "score.disc")
     loaded = shlo_disc.load(tmp_path / "score.disc", trust=True)
-    for name in ("explain", "report", "as_text", "signature"):
+    for name in ("explain", "report", "as_text"):
         with pytest.raises(AttributeError, match=f"'score' was loaded as native code.*{name}.*shlo_disc.compile gives"):
             getattr(loaded, name)
         assert hasattr(executable, name)
@@ -119,8 +119,16 @@ def test_a_loaded_program_says_what_it_has_not(executable: shlo_disc.Executable,
         _ = loaded.explian
 
 
+def test_signatures_of_loaded_and_bound_programs(executable: shlo_disc.Executable, tmp_path: Path) -> None:
+    executable.save(tmp_path / "score.disc")
+    loaded = shlo_disc.load(tmp_path / "score.disc", trust=True)
+    assert loaded.signature == "score(x: f32[b, 8], w: f32[8, 4]) -> (result: f32[b, 4])"
+    bound = executable.bind(np.ones((2, 8), np.float32))
+    assert bound.signature == "score(w: f32[8, 4]) -> (result: f32[b, 4])"
+
+
 def test_a_program_of_this_process_says_which_object_has_it(executable: shlo_disc.Executable) -> None:
-    names = ("explain", "report", "as_text", "signature", "launches")
+    names = ("explain", "report", "as_text", "launches")
     bound = executable.bind(np.ones((2, 8), np.float32))
     for name in names:
         with pytest.raises(AttributeError, match=f"the Executable that it was bound from has: .*executable.{name}$"):

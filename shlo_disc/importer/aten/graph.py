@@ -34,6 +34,9 @@ LEAVE = (
 )
 """Advice about an op that has no translation."""
 
+_OTHERS = {"float8_": "use torch.bfloat16 in its place", "complex": "use torch.complex64 in its place"}
+"""Advice about dtypes, by the first letters of their names."""
+
 Number = bool | int | float | complex
 
 
@@ -84,7 +87,8 @@ class Graph:
     def refuse(self, reason: str, instead: str = "") -> UnsupportedError:
         """The error to raise for the op that is translated, with the user's line. instead: what to write."""
         advice = f"{instead}, or {LEAVE}" if instead else LEAVE
-        return UnsupportedError([Unsupported(str(self.node.target), "", self.line, reason, advice)])
+        name = f"the argument {self.node.target}" if self.line == "unknown" else str(self.node.target)
+        return UnsupportedError([Unsupported(name, "", self.line, reason, advice)])
 
     def knows(self, size: Expr) -> bool:
         """Tells whether the symbols of a size have values by now."""
@@ -102,7 +106,9 @@ class Graph:
     def element(self, dtype: torch.dtype) -> ir.Type:
         """The element type of a dtype. Raises UnsupportedError for one that has none."""
         if dtype not in NAMES:
-            raise self.refuse(f"the dtype {dtype} has no lowering")
+            raise self.refuse(
+                f"the dtype {dtype} has no lowering", _OTHERS.get(str(dtype).removeprefix("torch.")[:7], "")
+            )
         return ir.Type.parse(NAMES[dtype])
 
     def dtype_of(self, value: ir.Value) -> torch.dtype:
