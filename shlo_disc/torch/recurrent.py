@@ -70,7 +70,7 @@ def export(
 
 
 _FIXED = re.compile(r"specialized it to be a constant \((?P<size>[01])\)|0/1 specialized due to hint of (?P<hint>[01])")
-"""What PyTorch says of a dynamic size that is 0 or 1 in the example."""
+"""PyTorch's words about a dynamic size that is 0 or 1 in the example."""
 
 
 def _names_of_sizes(text: str) -> str:

@@ -88,6 +88,34 @@ def test_negative_numbers_and_repetitions() -> None:
         repeat(torch.tensor([2, -1]))
 
 
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf")])
+def test_gradients_of_distances(p: float) -> None:
+    """Also between equal rows, whose distance has no derivative."""
+    torch._dynamo.reset()
+    run = torch.compile(lambda x, y: torch.cdist(x, y, p), backend=backend, dynamic=True)
+    for rows, others in ((6, 9), (30, 40)):
+        torch.manual_seed(rows)
+        start = torch.randn(2, rows, 5), torch.randn(2, others, 5)
+        if rows < 10:  # of more rows the distances come from products, which round those of equal rows
+            start[1][:, :3] = start[0][:, :3]
+        pairs = [[v.clone().requires_grad_() for v in start] for _ in range(2)]
+        found, wanted = run(*pairs[0]), torch.cdist(*pairs[1], p)
+        torch.testing.assert_close(found, wanted)
+        factors = torch.randn_like(wanted)
+        gradients = [torch.autograd.grad(v, given, factors) for v, given in zip((found, wanted), pairs, strict=True)]
+        torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
+
+
+def test_rrelu() -> None:
+    negative = compiled(lambda x: torch.nn.functional.rrelu(x), torch.randn(3, 4))
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(negative(x), torch.nn.functional.rrelu(x))
+    drawn = compiled(lambda x: torch.nn.functional.rrelu(x, 0.2, 0.4, training=True), torch.randn(3, 4))
+    slopes = drawn(-torch.ones(1000, 4)).neg()
+    assert 0.2 <= float(slopes.min()) < 0.21 and 0.39 < float(slopes.max()) <= 0.4
+    assert abs(float(slopes.mean()) - 0.3) < 0.01
+
+
 @pytest.mark.parametrize(("count", "replacement"), [(1, False), (3, False), (3, True)])
 def test_draws(count: int, replacement: bool) -> None:
     weights = torch.tensor([1.0, 2.0, 0.0, 7.0])

@@ -55,6 +55,30 @@ def _round_decimals(x: Any, *, decimals: int) -> Any:
     return found.to(x.dtype)
 
 
+def _rrelu(
+    x: Any, noise: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
+) -> Any:
+    """A leaky ReLU with a slope that is drawn for each negative element, or with the mean slope; and the slopes."""
+    if not training:
+        return torch.nn.functional.leaky_relu(x, (lower + upper) / 2), noise
+    slopes = torch.where(x <= 0, torch.rand_like(x) * (upper - lower) + lower, 1.0).to(x.dtype)
+    return x * slopes, slopes
+
+
+def _cdist_backward(gradient: Any, x: Any, y: Any, p: float, distances: Any) -> Any:
+    """The gradient of the rows of `x` in the p-norms of their differences from those of `y`; 0 at a distance of 0."""
+    if p == 0:
+        return torch.zeros_like(x)
+    apart, g, d = x.unsqueeze(-2) - y.unsqueeze(-3), gradient.unsqueeze(-1), distances.unsqueeze(-1)
+    if p == 1:
+        return (g * torch.sign(apart)).sum(-2)
+    if math.isinf(p):
+        return (g * torch.sign(apart) * (apart.abs() == d)).sum(-2)
+    is_zero = (d == 0) | (apart == 0)
+    slope = apart / d if p == 2 else torch.sign(apart) * (apart.abs() / d) ** (p - 1)
+    return torch.where(is_zero, 0.0, g * slope).sum(-2)
+
+
 def _isin(x: Any, y: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
     """Tells of each element whether it is one of others, by comparing it with all of them."""
     found = (x.unsqueeze(-1) == y.reshape(-1)).any(-1)
@@ -140,7 +164,9 @@ def _pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False
 _OWN: dict[Any, Callable[..., Any]] = {
     torch.ops.aten._trilinear.default: _trilinear,
     torch.ops.aten.round.decimals: _round_decimals,
+    torch.ops.aten._cdist_backward.default: _cdist_backward,
     torch.ops.aten.isin.Tensor_Tensor: _isin,
+    torch.ops.aten.rrelu_with_noise_functional.default: _rrelu,
     torch.ops.aten.index_reduce.default: _index_reduce,
     torch.ops.aten.bartlett_window.default: _bartlett,
     torch.ops.aten.bartlett_window.periodic: _bartlett,

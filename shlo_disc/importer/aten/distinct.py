@@ -125,7 +125,7 @@ def _differs_from_last(t: Graph, values: ir.Value) -> ir.Value:
 
 @translates("bincount")
 def bincount(t: Graph, x: ir.Value, weights: ir.Value | None = None, least: Any = 0) -> ir.Value:
-    """How often each number from 0 on occurs, or the sums of the weights of its occurrences."""
+    """The count of each number from 0 on, or the sum of the weights of its occurrences."""
     place, (count,) = t.convert(x, torch.int64), t.dims
     _check_not_negative(t, place, "the smallest number")
     most = build.add(largest(t, place, [0]), t.constant(1, torch.int64))

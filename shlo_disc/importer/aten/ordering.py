@@ -50,7 +50,7 @@ def ordered(t: Graph, x: ir.Value, axis: int, descending: bool) -> tuple[ir.Valu
 
 
 def lexical_order(t: Graph, rows: ir.Value) -> ir.Value:
-    """Where the rows of a matrix stand (i64) when they are sorted by their first elements, then by the next ones."""
+    """The places (i64) of the rows of a matrix when they are sorted by their first elements, then by the next ones."""
     size, width = dims_of(rows)
     columns = [t.reshape(piece(t, rows, 1, Expr.const(i), _ONE), (size,)) for i in range(width.constant or 0)]
     operands = [*(_key(t, column) for column in columns), t.iota((size,), 0, torch.int64)]
