@@ -429,11 +429,8 @@ class _Program:
         if fault := structure_fault(self._function, *call, executable.loaded):
             return f"{start}: {fault}"
         self._check_arrays(call)
-        hint = (
-            ""
-            if error.code == "DISC-S103" or ASKED.search(error.message)
-            else remedy(call, _rows(executable), self._shapes)
-        )
+        is_told = error.code == "DISC-S103" or ASKED.search(error.message)
+        hint = "" if is_told else remedy(call, _rows(executable), self._shapes)
         if isinstance(error, ShapeError) and (shared := shared_entry(call, self._shapes)):
             hint = f"{hint}\n{shared}" if hint else shared
         own, _, theirs = error.message.partition("\n")
