@@ -262,7 +262,7 @@ def test_a_refused_program_says_why(tmp_path: Path) -> None:
     assert isinstance(refused, Refusal) and refused.reason.startswith("stablehlo.custom_call: ")
 
     def untraceable(target: str, options: shlo_disc.Options) -> shlo_disc.Executable:
-        return shlo_disc.compile(jax.vmap(doubled), target=target, args=(), options=options)
+        return shlo_disc.compile(jax.vmap(doubled), target=target, args=(("", "float32"),), options=options)
 
     by_jax = record(dataclasses.replace(refused_source(), compile=untraceable), "cuda:sm_90", Bundle(tmp_path))
     assert isinstance(by_jax, Refusal) and by_jax.reason.startswith("JAX: ")
