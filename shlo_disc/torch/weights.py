@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from shlo_disc.runtime.bound_executable import BoundExecutable
 from shlo_disc.torch.tensors import as_argument
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class Weights:
 
     def _bind(self, tensors: Sequence[torch.Tensor], versions: Hashable) -> _Bound:
         own = [t.detach() for t in tensors]
-        return _Bound(self._executable.bind(*self.arguments(own), copy=False), versions, own)
+        run = BoundExecutable(self._executable.loaded, tuple(self.arguments(own)), copy=False)
+        return _Bound(run, versions, own)
 
 
 class CheckedWeights(Weights):

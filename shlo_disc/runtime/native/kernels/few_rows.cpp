@@ -25,7 +25,8 @@ constexpr int64_t kLineBytes = 64;           // of the cache: where items' colum
 constexpr int64_t kMostDots = 18;            // rows of A for dot products; from there on packing B pays
 constexpr int64_t kFewestTerms = 128;        // of a dot product; shorter ones take no longer by tiles
 constexpr int64_t kChunkBytes = 16 << 10;    // of a row of A used together, in dot products
-constexpr int64_t kMostStrips = 16;          // rows of A for strips; from there on tiles take no longer
+constexpr int64_t kMostTiles = 3;            // of rows of A, for strips; from there on packing B pays
+constexpr int64_t kMostStrips = 48;          // rows of A for strips, whose sums the scratch holds
 constexpr int64_t kBytesAhead = 512;         // of a row of a strip, fetched before they are used
 constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
 constexpr int64_t kMostSums = 3;             // rows of A for sums, with registers of 256 bits
@@ -69,7 +70,7 @@ Way way_of(const DiscDot &dot) {
   bool is_cached = dot.k * dot.b_k * size < kUncachedBytes;
   if (dot.m <= (!is_wide(dot) ? kMostSums : is_cached ? 0 : kMostWideSums))
     return Way::kSums;
-  return dot.m <= kMostStrips ? Way::kStrips : Way::kNone;
+  return dot.m <= std::min(kMostTiles * dot.tile_rows, kMostStrips) ? Way::kStrips : Way::kNone;
 }
 
 /// A product cut into items: a batch entry and a group of columns each.

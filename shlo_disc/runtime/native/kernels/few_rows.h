@@ -8,7 +8,7 @@
 namespace disc {
 
 /// Whether C = A B is such a product, of floats, for a program whose vectors have 256 bits or more. Up to 18 rows where
-/// B's columns are dense, as of transposed weights, up to 16 where its rows are.
+/// B's columns are dense, as of transposed weights, up to three tiles of them where its rows are.
 bool has_few_rows(const DiscDot &dot);
 
 /// C = A B, without what becomes of C.
