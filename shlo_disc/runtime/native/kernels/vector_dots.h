@@ -11,6 +11,7 @@ namespace disc::dots {
 
 constexpr int64_t kRows = 4;     // of A, together
 constexpr int64_t kColumns = 12; // of B, which stay in the cache for all rows of A
+constexpr int64_t kRegisters = 16;
 
 /// How many columns are used together with so many rows: sums for each pair, and a row, fit the registers.
 constexpr int64_t columns_of(int64_t rows) { return rows == kRows ? 3 : 4; }
@@ -36,7 +37,8 @@ template <typename T, int64_t rows, int64_t columns> DISC_AVX2 void multiply(con
 #pragma GCC unroll 4
     for (int64_t j = 0; j < columns; ++j) {
       right[j] = V::load(block.b + j * block.b_step + k);
-      DISC_IN_REGISTER(right[j]);
+      if constexpr (rows * columns + columns < kRegisters)
+        DISC_IN_REGISTER(right[j]);
     }
 #pragma GCC unroll 4
     for (int64_t i = 0; i < rows; ++i) {
