@@ -37,6 +37,7 @@ constexpr int64_t kSumsBytes = kRowBytes + 9 * kLineBytes; // of a row of sums: 
 static_assert(kMostDots * kChunkBytes <= kBlockBytes);
 static_assert(std::max(kMostSums, kMostWideSums) <= row_sums::kMostRows);
 static_assert(kMostStrips * kSumsBytes <= kBlockBytes);
+static_assert(kMostStrips * strips::kDeepest * static_cast<int64_t>(sizeof(double)) <= kRowPanelsBytes);
 
 /// The ways to multiply few rows.
 enum class Way {
@@ -57,8 +58,8 @@ bool is_wide(const DiscDot &dot) {
   return has && dot.tile_columns * (dot.format == 0 ? 4 : 8) >= kWideTileBytes;
 }
 
-/// The way for a product or a piece of one, which may have fewer columns than rows. The program's vectors decide, too: all
-/// processors that run it agree.
+/// The way for a product or a piece of one, which may have fewer columns than rows. The program's vectors decide, too, so
+/// that processors agree.
 Way way_of(const DiscDot &dot) {
   int64_t size = dot.format == 0 ? 4 : 8, tile_bytes = dot.tile_columns * size;
   if (dot.format > 1 || tile_bytes < kNarrowestBytes || !supports_avx2())
@@ -143,7 +144,8 @@ private:
     T *sums = scratch.block<T>();
     for (int64_t first = 0; first < columns; first += kMostColumns) {
       int64_t count = std::min(kMostColumns, columns - first);
-      way_ == Way::kSums ? sum_rows(a, b + first, sums, count) : multiply_strips(a, b + first, sums, count);
+      way_ == Way::kSums ? sum_rows(a, b + first, sums, count)
+                         : multiply_strips(a, b + first, sums, count, scratch.row_panels<T>());
       for (int64_t i = 0; i < dot_.m; ++i)
         for (int64_t j = 0; j < count; ++j)
           c[i * dot_.c_m + (first + j) * dot_.c_n] = sums[i * kSumsStep + j];
@@ -162,25 +164,28 @@ private:
     }
   }
 
-  void multiply_strips(const T *a, const T *b, T *sums, int64_t count) const {
+  /// Elements of A are copied: where rows lie whole pages apart, they displace each other in the first cache.
+  void multiply_strips(const T *a, const T *b, T *sums, int64_t count, T *copy) const {
     const strips::Kernels<T> &kernels = is_wide(dot_) ? strips::avx512::kKernels<T> : strips::avx2::kKernels<T>;
     int64_t lanes = kernels.lanes, vectors = divide_up(count, lanes), parts = divide_up(dot_.m, kernels.rows);
     int64_t number = divide_up(vectors, kernels.widest(divide_up(dot_.m, parts)));
-    for (int64_t k = 0; k < dot_.k; k += kernels.depth)
+    for (int64_t k = 0; k < dot_.k; k += kernels.depth) {
+      int64_t depth = std::min(kernels.depth, dot_.k - k);
+      copy_matrix(a + k * dot_.a_k, dot_.a_m, dot_.a_k, copy, depth, dot_.m, depth);
       for (int64_t i = 0; i < number; ++i) {
         int64_t first = share(vectors, number, i), past = share(vectors, number, i + 1), column = first * lanes;
         strips::Strip<T> strip{};
-        strip.a_m = dot_.a_m, strip.a_k = dot_.a_k;
         strip.b = b + k * dot_.b_k + column, strip.b_step = dot_.b_k;
-        strip.sums_step = kSumsStep, strip.depth = std::min(kernels.depth, dot_.k - k);
+        strip.sums_step = kSumsStep, strip.depth = depth;
         strip.last = std::min(count - (past - 1) * lanes, lanes), strip.adds = k > 0;
         for (int64_t part = 0; part < parts; ++part) {
           int64_t row = share(dot_.m, parts, part), rows = share(dot_.m, parts, part + 1) - row;
-          strip.a = a + k * dot_.a_k + row * dot_.a_m, strip.sums = sums + column + row * kSumsStep;
+          strip.a = copy + row * depth, strip.sums = sums + column + row * kSumsStep;
           strip.bytes_ahead = part == 0 ? kBytesAhead : 0;
           kernels.multiply[static_cast<size_t>(rows - 1)][static_cast<size_t>(past - first - 1)](strip);
         }
       }
+    }
   }
 
   const DiscDot &dot_;

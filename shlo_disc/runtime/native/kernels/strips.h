@@ -12,12 +12,12 @@ namespace disc::strips {
 
 constexpr int64_t kMostVectors = 8; // of a strip
 constexpr int64_t kMostRows = 8;    // of A, together
+constexpr int64_t kDeepest = 128;   // elements of a row of A
 constexpr int64_t kLineBytes = 64;  // of the cache
 
-/// Some rows of A, a strip of B's rows, and the dense sums; distances in elements.
+/// Some dense rows of A of `depth` elements, a strip of B's rows, and the dense sums; distances in elements.
 template <typename T> struct Strip {
   const T *a;
-  int64_t a_m, a_k;
   const T *b;
   int64_t b_step;
   T *sums; // whole vectors
@@ -47,6 +47,8 @@ template <typename T> using Vector = Vector256<T>;
 #include "strip_kernels.inc"
 #undef DISC_TARGET
 
+static_assert(kDepth <= kDeepest);
+
 } // namespace avx2
 
 namespace avx512 {
@@ -57,6 +59,8 @@ template <typename T> using Vector = Vector512<T>;
 #define DISC_TARGET DISC_AVX512
 #include "strip_kernels.inc"
 #undef DISC_TARGET
+
+static_assert(kDepth <= kDeepest);
 
 } // namespace avx512
 
