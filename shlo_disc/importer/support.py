@@ -265,6 +265,17 @@ def _check_approx_top_k(op: ir.OpView) -> str | None:
     return _check_called_body(op)
 
 
+def _check_top_k(op: ir.OpView) -> str | None:
+    """The count is an attribute; so is the order, unless it is that of the largest."""
+    name = "mhlo.attributes"
+    stated = op.attributes[name] if name in op.attributes else ir.DictAttr.get({})
+    if not isinstance(stated, ir.DictAttr) or "k" not in stated or not isinstance(stated["k"], ir.IntegerAttr):
+        return "a top-k without its number k has no lowering"
+    if "largest" in stated and not isinstance(stated["largest"], ir.BoolAttr):
+        return "largest is true or false"
+    return None
+
+
 def _check_einsum(op: ir.OpView) -> str | None:
     """One letter a dimension, each once in an operand."""
     config = ir.StringAttr(op.attributes["einsum_config"]).value
@@ -294,6 +305,7 @@ _EXTRA_CHECKS = {
     **dict.fromkeys(COLLECTIVES, _check_participants),
     "@ApproxTopK": _check_approx_top_k,
     "@stablehlo.dynamic_approx_top_k": _check_approx_top_k,
+    "@mhlo.topk": _check_top_k,
     "@shlo_disc.nonzero": _check_nonzero,
     "@stablehlo.dynamic_reduce_window": _check_called_body,
     "@stablehlo.dynamic_rng_bit_generator": _check_random_state,

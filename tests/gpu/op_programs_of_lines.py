@@ -24,6 +24,13 @@ def top_k(t: str) -> Program:
     return Program((x,), (y, i), body, by_xla=False, returned="%s#0, %s#1")
 
 
+def stated_top_k(t: str) -> Program:
+    x, y, i = (("n", 9), t), (("n", 2), t), (("n", 2), "i32")
+    body = f"""%s:2 = stablehlo.custom_call @mhlo.topk(%a0) {{mhlo.attributes = {{k = 2 : i64, largest = true}}}}
+    : ({tensor(*x)}) -> ({tensor(*y)}, {tensor(*i)})"""
+    return Program((x,), (y, i), body, by_xla=False, returned="%s#0, %s#1")
+
+
 def approximate(dynamic: bool) -> Form:
     """Five of nine, by the call's own comparator; with sizes as operands where `dynamic`."""
 

@@ -263,3 +263,26 @@ def test_an_approximate_top_k_selects_from_operands_of_equal_sizes() -> None:
         shlo_disc.compile(APPROXIMATE.replace("OTHER", "?x9x2"))
     with pytest.raises(ProgramError, match="must be equal and never are"):
         shlo_disc.compile(APPROXIMATE.replace("OTHER", "?x8"))
+
+
+STATED = """func.func public @main(%x: tensor<?x?xf32>) -> (tensor<?x2xf32>, tensor<?x2xi32>) {
+  %0:2 = stablehlo.custom_call @mhlo.topk(%x) {mhlo.attributes = {k = 2 : i64, largest = true}, mhlo.version = 1 : i64}
+    : (tensor<?x?xf32>) -> (tensor<?x2xf32>, tensor<?x2xi32>)
+  return %0#0, %0#1 : tensor<?x2xf32>, tensor<?x2xi32>
+}
+"""
+
+
+def test_a_top_k_whose_count_is_an_attribute() -> None:
+    shapes = [(1, 2), (2, 15), (3, 16), (5, 17), (17, 2), (16, 97), (3, 300)]
+    check_text(STATED, [[special(shape, "float32", 0)] for shape in shapes], static=2)
+    values = [small_integers(shape, "float32") for shape in shapes]
+    smallest = shlo_disc.compile(STATED.replace("largest = true", "largest = false"))
+    for x in values:
+        np.testing.assert_array_equal(smallest(x)[1], np.argsort(x, axis=1, kind="stable")[:, :2])
+    with pytest.raises(ShapeError):
+        smallest(values[0][:, :1])
+    with pytest.raises(UnsupportedError, match="without its number k"):
+        shlo_disc.compile(STATED.replace("k = 2 : i64, ", ""))
+    with pytest.raises(UnsupportedError, match="largest is true or false"):
+        shlo_disc.compile(STATED.replace("largest = true", "largest = 1 : i64"))

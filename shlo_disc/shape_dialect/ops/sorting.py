@@ -21,6 +21,14 @@ def _infer_top_k(p: Propagation, op: ir.OpView) -> list[Dims]:
     return [(*dims[:-1], *count)] * 2
 
 
+def _infer_stated_top_k(p: Propagation, op: ir.OpView) -> list[Dims]:
+    """As `_infer_top_k`; the count is an attribute."""
+    dims = dims_of(op.operands[0])
+    count = Expr.const(ir.IntegerAttr(ir.DictAttr(op.attributes["mhlo.attributes"])["k"]).value)
+    p.fits([count], dims[-1:], op)
+    return [(*dims[:-1], count)] * 2
+
+
 def _infer_approx_top_k(p: Propagation, op: ir.OpView) -> list[Dims]:
     """The sizes are operands; else the count is static, and so are the other sizes or they are the first operand's.
 
@@ -50,4 +58,5 @@ OPS = (
     OpDef("@ApproxTopK", "expand", REAL, REAL, infer=_infer_approx_top_k, tests=_TESTS),
     OpDef("@stablehlo.dynamic_approx_top_k", "expand", REAL, REAL, infer=_infer_approx_top_k, tests=_TESTS),
     OpDef("@stablehlo.dynamic_top_k", "expand", REAL, REAL, infer=_infer_top_k, tests=_TESTS),
+    OpDef("@mhlo.topk", "expand", REAL, REAL, infer=_infer_stated_top_k, tests=_TESTS),
 )

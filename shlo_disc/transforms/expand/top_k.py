@@ -2,7 +2,8 @@
 """The custom calls for the largest elements: a sort, of which the beginning is kept.
 
 jax.export emits `stablehlo.dynamic_top_k` where k is symbolic, and `ApproxTopK` (`stablehlo.dynamic_approx_top_k`) for
-approx_max_k and approx_min_k, which may leave elements out; as on XLA's CPU, none is left out.
+approx_max_k and approx_min_k, which may leave elements out; as on XLA's CPU, none is left out. `mhlo.topk` is XLA's
+spelling of its own op, whose k is an attribute, as is whether the largest or the smallest elements are wanted.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from shlo_disc.transforms.expand.windows import copy_body
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 
 APPROXIMATE = ("ApproxTopK", "stablehlo.dynamic_approx_top_k")
-EXACT = "stablehlo.dynamic_top_k"
+EXACT = ("stablehlo.dynamic_top_k", "mhlo.topk")
 
 
 def top_k(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
-    """A stable sort of the elements and their indices by the call's comparator, or by falling order."""
+    """A stable sort of the elements and their indices by the call's comparator, or by their own order."""
     target = ir.StringAttr(op.attributes["call_target_name"]).value
-    if target != EXACT and target not in APPROXIMATE:
+    if target not in EXACT and target not in APPROXIMATE:
         return NO_MATCH
     results = list(op.results)
     with rewriter.ip, op.location:
-        if target == EXACT:
+        if target in EXACT:
             value = op.operands[0]
             axis = len(dims_of(value)) - 1
             operands = [value, build.iota(dims_of(value), element_type_of(results[1]), axis)]
-            ordered = _sort(operands, axis, lambda region: _falling(operands, region))
+            direction = "GT" if _is_of_largest(op) else "LT"
+            ordered = _sort(operands, axis, lambda region: _in_order(operands, region, direction))
         else:
             body = called_function(op).regions[0].blocks[0]
             axis = ir.IntegerAttr(ir.DictAttr(op.attributes["mhlo.backend_config"])["reduction_dim"]).value
@@ -53,14 +55,20 @@ def _sort(operands: Sequence[ir.Value], axis: int, body: Callable[[ir.Region], N
     return list(sort.results)
 
 
-def _falling(operands: Sequence[ir.Value], region: ir.Region) -> None:
+def _is_of_largest(op: ir.OpView) -> bool:
+    name = "mhlo.attributes"
+    stated = ir.DictAttr(op.attributes[name]) if name in op.attributes else ir.DictAttr.get({})
+    return "largest" not in stated or bool(ir.BoolAttr(stated["largest"]).value)
+
+
+def _in_order(operands: Sequence[ir.Value], region: ir.Region, direction: str) -> None:
     """Compares the first operand, floats in total order."""
     scalars = [ir.RankedTensorType.get([], element_type_of(v)) for v in operands for _ in range(2)]
     block = ir.Block.create_at_start(region, scalars)
     with ir.InsertionPoint(block):
         total = isinstance(element_type_of(operands[0]), ir.FloatType)
         left, right, *_ = block.arguments
-        ir.Operation.create("stablehlo.return", operands=[build.compare("GT", left, right, total_order=total)])
+        ir.Operation.create("stablehlo.return", operands=[build.compare(direction, left, right, total_order=total)])
 
 
 PATTERNS: list[tuple[str, Pattern]] = [("stablehlo.custom_call", top_k)]

@@ -172,3 +172,16 @@ func.func @main(%x: tensor<?x9xf32, [@b, 9]>, %i: tensor<?x9xi32, [@c, 9]>) -> (
     : (tensor<?x9xf32, [@b, 9]>, tensor<?x9xi32, [@c, 9]>, tensor<f32>, tensor<i32>) -> (tensor<?x5xf32>, tensor<?x5xi32>)
   return %0#0, %0#1 : tensor<?x5xf32>, tensor<?x5xi32>
 }
+
+// -----
+
+// A count that is an attribute makes the size at least that.
+// CHECK-LABEL: module attributes {
+// CHECK-NEXT: "disc.signature"()
+// CHECK: "disc.symbol"() {min = 3 : i64, name = "n"}
+// CHECK: stablehlo.custom_call @mhlo.topk({{.*}} -> (tensor<?x3xf32, [@b, 3]>, tensor<?x3xi32, [@b, 3]>)
+func.func @main(%x: tensor<?x?xf32, [@b, @n]>) -> (tensor<?x3xf32>, tensor<?x3xi32>) {
+  %0:2 = stablehlo.custom_call @mhlo.topk(%x) {mhlo.attributes = {k = 3 : i64, largest = true}}
+    : (tensor<?x?xf32, [@b, @n]>) -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  return %0#0, %0#1 : tensor<?x3xf32>, tensor<?x3xi32>
+}

@@ -167,3 +167,16 @@ func.func @main(%x: tensor<?x9xf32, [@b, 9]>) -> (tensor<?x10xf32>, tensor<?x10x
       : (tensor<?x9xf32, [@b, 9]>, tensor<i64>) -> (tensor<?x10xf32>, tensor<?x10xi32>)
   return %0#0, %0#1 : tensor<?x10xf32>, tensor<?x10xi32>
 }
+
+// -----
+
+// The smallest elements, as many as an attribute says, are the beginning of a rising sort.
+// CHECK-LABEL: func.func @main(
+// CHECK: stablehlo.compare LT, %{{\w+}}, %{{\w+}}, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+// CHECK-NOT: custom_call
+// CHECK: return %{{\w+}}, %{{\w+}} : tensor<?x2xf32, [@b, 2]>, tensor<?x2xi32, [@b, 2]>
+func.func @main(%x: tensor<?x9xf32, [@b, 9]>) -> (tensor<?x2xf32>, tensor<?x2xi32>) {
+  %0:2 = stablehlo.custom_call @mhlo.topk(%x) {mhlo.attributes = {k = 2 : i64, largest = false}}
+    : (tensor<?x9xf32, [@b, 9]>) -> (tensor<?x2xf32>, tensor<?x2xi32>)
+  return %0#0, %0#1 : tensor<?x2xf32>, tensor<?x2xi32>
+}
