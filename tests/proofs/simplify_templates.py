@@ -151,6 +151,14 @@ def _transposes() -> Iterator[Template]:
             return %1 : T({" ".join(outer)})""")  # fmt: skip
 
 
+def _reverses() -> Iterator[Template]:
+    for sizes, first, second in (("b", "0", "0"), ("b k", "0", "1"), ("b k 3", "0 2", "2 1"), ("b b", "1 0", "0")):
+        yield Template("reverse: reverse_of_reverse", (f"T({sizes})",), f"""
+            %0 = stablehlo.reverse %a, dims = {_comma(first)} : T({sizes})
+            %1 = stablehlo.reverse %0, dims = {_comma(second)} : T({sizes})
+            return %1 : T({sizes})""")  # fmt: skip
+
+
 def _unit_broadcasts() -> Iterator[Template]:
     rule = "dynamic_broadcast_in_dim: unit_broadcast_is_reshape"
     for source, result, dims, refused in (
@@ -355,6 +363,6 @@ def _unit_axes() -> Iterator[Template]:
 
 
 TEMPLATES: list[Template] = [
-    *_broadcasts(), *_identities(), *_static_forms(), *_reshapes(), *_transposes(), *_unit_broadcasts(), *_slices(),
+    *_broadcasts(), *_identities(), *_static_forms(), *_reshapes(), *_transposes(), *_reverses(), *_unit_broadcasts(), *_slices(),
     *_gathers(), *_dots(), *_exchanged(), *_reductions(), *_unit_axes(),
 ]  # fmt: skip

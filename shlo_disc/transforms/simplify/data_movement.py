@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Broadcast, reshape, transpose and convert algebra.
+"""Broadcast, reshape, transpose, reverse and convert algebra.
 
 A pattern returns None when it rewrote and True when it did not match.
 """
@@ -119,6 +119,23 @@ def transpose_of_transpose(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> 
     return None
 
 
+def reverse_of_reverse(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
+    """Two reversals are one, of the axes that only one of them reverses; of none it is the operand."""
+    inner = defined_by(op.operands[0], ("stablehlo.reverse",))
+    if inner is None:
+        return NO_MATCH
+    first, second = (set(integers(o.attributes["dimensions"])) for o in (inner, op))
+    axes = sorted(first ^ second)
+    source = inner.operands[0]
+    if not axes and source.type == op.results[0].type:
+        rewriter.replace_op(op, [source])
+        return None
+    with rewriter.ip:
+        attributes: dict[str, ir.Attribute] = {"dimensions": ir.DenseI64ArrayAttr.get(axes)}
+        rewriter.replace_op(op, _create(op, "stablehlo.reverse", [source], attributes))
+    return None
+
+
 def unit_broadcast_is_reshape(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
     """A broadcast that only inserts sizes of 1 is a reshape, which costs nothing."""
     operand_dims = dims_of(op.operands[0])
@@ -204,6 +221,7 @@ PATTERNS: list[tuple[str, Pattern]] = [
     ("stablehlo.real_dynamic_slice", identity_data_movement),
     ("stablehlo.reshape", identity_data_movement),
     ("stablehlo.reshape", reshape_of_reshape),
+    ("stablehlo.reverse", reverse_of_reverse),
     ("stablehlo.transpose", identity_data_movement),
     ("stablehlo.transpose", transpose_of_transpose),
 ]

@@ -158,3 +158,30 @@ func.func @main(%x: tensor<?x4xf32, [@b, 4]>) -> tensor<?x4xf32> {
 }
 // CHECK-LABEL: func.func @main
 // CHECK: stablehlo.real_dynamic_slice %arg0
+
+// -----
+
+// Two reversals are one, of the axes that only one of them reverses; a reversal and itself are none.
+func.func @main(%x: tensor<?x2x3xf32, [@b, 2, 3]>) -> (tensor<?x2x3xf32>, tensor<?x2x3xf32>) {
+  %0 = stablehlo.reverse %x, dims = [0, 1] : tensor<?x2x3xf32, [@b, 2, 3]>
+  %1 = stablehlo.reverse %0, dims = [1, 2] : tensor<?x2x3xf32, [@b, 2, 3]>
+  %2 = stablehlo.reverse %0, dims = [1, 0] : tensor<?x2x3xf32, [@b, 2, 3]>
+  %3 = stablehlo.convert %1 : (tensor<?x2x3xf32, [@b, 2, 3]>) -> tensor<?x2x3xf32>
+  %4 = stablehlo.convert %2 : (tensor<?x2x3xf32, [@b, 2, 3]>) -> tensor<?x2x3xf32>
+  return %3, %4 : tensor<?x2x3xf32>, tensor<?x2x3xf32>
+}
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %[[R:.*]] = stablehlo.reverse %arg0, dims = [0, 2]
+// CHECK-NEXT: return %[[R]], %arg0
+
+// -----
+
+// A reversal of something else stays.
+func.func @main(%x: tensor<?x2xf32, [@b, 2]>) -> tensor<2x?xf32> {
+  %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<?x2xf32, [@b, 2]>) -> tensor<2x?xf32>
+  %1 = stablehlo.reverse %0, dims = [0] : tensor<2x?xf32>
+  return %1 : tensor<2x?xf32>
+}
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %[[T:.*]] = stablehlo.transpose %arg0
+// CHECK-NEXT: stablehlo.reverse %[[T]], dims = [0]
