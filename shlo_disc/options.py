@@ -292,6 +292,9 @@ class Options:
         fusion that causes a fault. `Executable.fusion_count` returns how many there were.
     reuse: whether several values may share a buffer, one after the other. False gives every value a separate buffer, to
         find faults.
+    hoist: whether matrix products, gathers, sorts and other costly ops that are the same in every iteration are
+        computed once, before their loop. False computes them in each iteration: slower, but their results need no
+        memory for as long as the loop runs.
     deterministic: calls with the same arguments return the same bits. On processors they always do. On GPUs, scatters
         that add floats or replace elements then combine their updates in order instead of atomically, which is much
         slower for many indices.
@@ -338,6 +341,7 @@ class Options:
     output: str | None = None
     max_fusions: int | None = None
     reuse: bool = True
+    hoist: bool = True
     deterministic: bool = False
     strict: bool | None = None
     passes: Mapping[str, str] = field(default_factory=dict)
@@ -391,6 +395,7 @@ class Options:
             ("verify", (True, False)),
             ("symbolic", (True, False)),
             ("reuse", (True, False)),
+            ("hoist", (True, False)),
             ("deterministic", (True, False)),
             ("isolate", (True, False)),
             ("strict", either),

@@ -193,10 +193,11 @@ def _pre_transpose_weights(c: Compilation) -> None:
     pre_transpose_weights(entry_block(made(c.module)), c.decisions["hoist"])
 
 
-@_pass("simplify", "max_fusions")
+@_pass("simplify", "max_fusions", "hoist")
 def _hoist_invariants(c: Compilation) -> None:
-    """Hoist loop-invariant ops."""
-    hoist_invariants(entry_block(made(c.module)), c.facts, c.decisions["hoist"])
+    """Hoist loop-invariant ops, where `hoist` asks for it."""
+    if c.options.hoist:
+        hoist_invariants(entry_block(made(c.module)), c.facts, c.decisions["hoist"])
 
 
 @_pass("simplify")

@@ -41,6 +41,7 @@ _FLAGS = {"opt_level": "--opt-level", "max_fusions": "--max-fusions"}
 _SWITCHES = {
     "symbolic": (True, "--symbolic"),
     "reuse": (False, "--no-reuse"),
+    "hoist": (False, "--no-hoist"),
     "deterministic": (True, "--deterministic"),
 }
 

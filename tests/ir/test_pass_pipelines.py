@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import shlo_disc
 from shlo_disc.driver.pass_pipelines import PIPELINES, parse_pipeline
 from shlo_disc.driver.passes import PASSES, passes_table
 from shlo_disc.driver.stages import STAGES
@@ -95,6 +96,38 @@ def test_modules_after_passes_and_their_times(program: Path, capsys: pytest.Capt
     assert every.count("// ----- after") == len(parse_pipeline(PIPELINES["annotate"]))
     _, times = opt(capsys, str(program), "--stage", "simplify", "--timing")
     assert times.count(" ms  simplify/hoist-invariants\n") == 1 and times.endswith(" ms  all passes\n")
+
+
+LOOP = """func.func @main(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>) -> tensor<?x8xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %ten = stablehlo.constant dense<10> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %acc = %x) : tensor<i32>, tensor<?x8xf32>
+   cond {
+    %go = stablehlo.compare LT, %i, %ten : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %go : tensor<i1>
+  } do {
+    %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+        : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    %sum = stablehlo.add %acc, %p : tensor<?x8xf32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next, %sum : tensor<i32>, tensor<?x8xf32>
+  }
+  return %r#1 : tensor<?x8xf32>
+}
+"""
+
+
+def test_what_is_always_the_same_stays_in_its_loop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loop = tmp_path / "loop.mlir"
+    loop.write_text(LOOP)
+    stages = "annotate,simplify{hoist=false}"
+    kept, _ = opt(capsys, str(loop), "--pass-pipeline", stages)
+    assert kept == opt(capsys, str(loop), "--no-hoist", "--stage", "simplify")[0]
+    before = [text.partition("stablehlo.while")[0] for text in (opt(capsys, str(loop), "--stage", "simplify")[0], kept)]
+    assert ["dot_general" in text for text in before] == [True, False]
+    with pytest.raises(shlo_disc.OptionError, match="hoist must be one of"):
+        shlo_disc.Options(hoist="no")  # type: ignore[arg-type]
 
 
 def test_the_list_and_the_page(capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,7 @@ def cache_key(program: Program, options: Options) -> str:
         options.symbolic,
         options.max_fusions,
         options.reuse,
+        options.hoist,
         options.deterministic,
         options.schedule.key(),
         *sorted(options.hints.items()),

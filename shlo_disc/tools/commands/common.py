@@ -77,6 +77,7 @@ def add_compile_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--schedule", metavar="FILE", help="the forms of the kernels, from `shlo_disc tune`")
     command.add_argument("--max-fusions", type=int, metavar="N", help="make at most N fusions, to find a faulty one")
     command.add_argument("--no-reuse", action="store_true", help="give every value its own buffer, to find faults")
+    command.add_argument("--no-hoist", action="store_true", help="compute in each iteration what is always the same")
     command.add_argument("--deterministic", action="store_true", help="bit-identical results on GPUs, slower")
     command.add_argument("--strict", action="store_true", help="fail on an internal error in a fusion")
     command.add_argument("--symbolic", action="store_true", help="turn the sizes of static arguments into symbols")
@@ -119,6 +120,7 @@ def options_of(arguments: argparse.Namespace) -> Options:
         symbolic=arguments.symbolic,
         max_fusions=arguments.max_fusions,
         reuse=not arguments.no_reuse,
+        hoist=not arguments.no_hoist,
         deterministic=arguments.deterministic,
         strict=arguments.strict or None,
         cpu=stated_cpu() if arguments.cpu is None else arguments.cpu,
