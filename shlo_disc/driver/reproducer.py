@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc.importer.programs import TextProgram
-from shlo_disc.options import Options, Schedule
+from shlo_disc.options import Options, Schedule, flags_of
 
 if TYPE_CHECKING:
     from shlo_disc.driver.compilation import Compilation
@@ -37,13 +37,6 @@ _ABANDONED = 3600.0
 
 _PACKAGES = ("shlo_disc", "jax", "jaxlib", "torch-mlir", "llvmlite", "numpy")
 _SCHEDULE = "schedule.json"
-_FLAGS = {"opt_level": "--opt-level", "max_fusions": "--max-fusions"}
-_SWITCHES = {
-    "symbolic": (True, "--symbolic"),
-    "reuse": (False, "--no-reuse"),
-    "hoist": (False, "--no-hoist"),
-    "deterministic": (True, "--deterministic"),
-}
 
 
 def write_reproducer(
@@ -161,13 +154,7 @@ def _is_read_otherwise(read: Any) -> bool:
 
 def _command(program: Path, options: Options, target: str) -> str:
     words = ["python", "-m", "shlo_disc", "opt", str(program), "--stage", "codegen", "--target", target, "--strict"]
-    for name, flag in _FLAGS.items():
-        value = getattr(options, name)
-        if value is not None:
-            words += [flag, str(value)]
-    for name, (chosen, flag) in _SWITCHES.items():
-        if getattr(options, name) is chosen:
-            words.append(flag)
+    words += flags_of(options)
     if options.cpu != "host":
         words += ["--cpu", ",".join(options.cpus)]
     if options.hints:

@@ -31,7 +31,7 @@ SECOND = ("models", "ops")
 """The families whose programs are in the second file."""
 
 PACKAGE = (
-    "__init__.py", "errors.py", "options.py", "runtime", "shape_dialect/__init__.py",
+    "__init__.py", "errors.py", "options", "runtime", "shape_dialect/__init__.py",
     "shape_dialect/custom_calls.py", "shape_dialect/dtypes.py", "shape_dialect/symbolic",
 )  # fmt: skip
 """The part of shlo_disc that loads and calls programs."""

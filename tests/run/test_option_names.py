@@ -108,3 +108,19 @@ def test_all_environment_variables_are_known() -> None:
     texts = (path.read_text() for suffix in ("py", "cpp") for path in root.rglob(f"*.{suffix}"))
     named = {name for text in texts for name in re.findall(r'"SHLO_DISC_([A-Z_]+)"', text)}
     assert named == set(options._VARIABLES)
+
+
+def test_the_page_lists_the_options_of_the_cache_key() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/compile-cache.md").read_text()
+    (row,) = re.findall(r"the options that change the code: ([^;]*);", page)
+    assert sorted(re.findall(r"`(\w+)`", row)) == sorted(name for name, _ in shlo_disc.Options().code_key())
+
+
+@pytest.mark.parametrize("name", [name for name, _ in shlo_disc.Options().code_key()])
+def test_options_that_change_the_code_change_the_key(name: str) -> None:
+    others: dict[str, Any] = {
+        "hints": {"b": 2}, "opt_level": 0, "max_fusions": 1, "reuse": False, "hoist": False, "deterministic": True,
+        "schedule": shlo_disc.Schedule(default=shlo_disc.KernelSchedule(unroll=1)), "cpu": "sapphirerapids",
+        "symbolic": True,
+    }  # fmt: skip
+    assert replace(shlo_disc.Options(), **{name: others[name]}).code_key() != shlo_disc.Options().code_key()

@@ -29,20 +29,9 @@ def cache_key(program: Program, options: Options) -> str:
     change only how a program is called are left out.
     """
     parts = _program_parts(program)
-    chosen = (
-        options.opt_level,
-        options.cpus,
-        options.symbolic,
-        options.max_fusions,
-        options.reuse,
-        options.hoist,
-        options.deterministic,
-        options.schedule.key(),
-        *sorted(options.hints.items()),
-    )
     machine = (platform.machine(), *sorted(host_flags()))
     calls = [call for call in registered_conventions() if call[0].encode() in parts[1]]
-    return _digest([*parts, *map(_bytes, (chosen, machine, calls)), _compiler()])
+    return _digest([*parts, *map(_bytes, (options.code_key(), machine, calls)), _compiler()])
 
 
 def _program_parts(program: Program) -> list[bytes]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from shlo_disc.errors import ArtifactError, DiscError, OptionError, ProgramError, reading
 from shlo_disc.lowering.progress import Watch, is_terminal
-from shlo_disc.options import CPU, CPUS, TARGETS, Options, Schedule, stated_cpu
+from shlo_disc.options import CPU, CPUS, TARGETS, Options, Schedule, flagged, stated_cpu
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import MAGIC
 
@@ -72,15 +72,15 @@ def add_dims(command: argparse.ArgumentParser, help: str, *, often: bool = False
 def add_compile_options(command: argparse.ArgumentParser) -> None:
     """Add the options that all commands take that compile; `options_of` reads them."""
     command.add_argument("--target", default=CPU, help=f"the target: {', '.join(TARGETS)} (default: {CPU})")
-    command.add_argument("--threads", type=int, default=0, help="threads of a call; 0: all processors")
-    command.add_argument("--opt-level", type=int, help="LLVM's optimisation level, 0 to 3")
+    for name, (flag, default) in flagged().items():
+        if flag.metavar:
+            command.add_argument(flag.name, dest=name, type=int, default=default, metavar=flag.metavar, help=flag.help)
+        else:
+            chosen = not default
+            command.add_argument(
+                flag.name, dest=name, action="store_const", const=chosen, default=default, help=flag.help
+            )
     command.add_argument("--schedule", metavar="FILE", help="the forms of the kernels, from `shlo_disc tune`")
-    command.add_argument("--max-fusions", type=int, metavar="N", help="make at most N fusions, to find a faulty one")
-    command.add_argument("--no-reuse", action="store_true", help="give every value its own buffer, to find faults")
-    command.add_argument("--no-hoist", action="store_true", help="compute in each iteration what is always the same")
-    command.add_argument("--deterministic", action="store_true", help="bit-identical results on GPUs, slower")
-    command.add_argument("--strict", action="store_true", help="fail on an internal error in a fusion")
-    command.add_argument("--symbolic", action="store_true", help="turn the sizes of static arguments into symbols")
     command.add_argument(
         "--cpu",
         type=levels,
@@ -114,19 +114,12 @@ def levels(text: str) -> str | tuple[str, ...]:
 def options_of(arguments: argparse.Namespace) -> Options:
     """The options that `add_compile_options` has added. Raises OptionError."""
     return Options(
-        threads=arguments.threads,
-        opt_level=arguments.opt_level,
         hints=arguments.hints,
-        symbolic=arguments.symbolic,
-        max_fusions=arguments.max_fusions,
-        reuse=not arguments.no_reuse,
-        hoist=not arguments.no_hoist,
-        deterministic=arguments.deterministic,
-        strict=arguments.strict or None,
         cpu=stated_cpu() if arguments.cpu is None else arguments.cpu,
         isolate=getattr(arguments, "isolate", False),
         compile_seconds=getattr(arguments, "compile_seconds", None),
         schedule=Schedule.load(arguments.schedule) if arguments.schedule else Schedule(),
+        **{name: getattr(arguments, name) for name in flagged()},
     )
 
 

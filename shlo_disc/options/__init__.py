@@ -5,235 +5,30 @@ from __future__ import annotations
 
 import difflib
 import functools
-import inspect
-import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any
 
-from shlo_disc.errors import DeviceError, OptionError, check_folder, reading
+from shlo_disc.errors import OptionError
+from shlo_disc.options.names import check_flag, check_names, owner_of, takes_named, takes_options
+from shlo_disc.options.schedules import KernelSchedule, Schedule
+from shlo_disc.options.targets import (
+    CPU,
+    CUDA,
+    CUDA_ARCHITECTURES,
+    TARGETS,
+    Capability,
+    architecture_for,
+    check_target,
+    cuda_architecture,
+    jax_platforms,
+    runs_on,
+)
 
 MOST_THREADS = 4096
 """More threads than any machine has processors; a wrong number would take all that the system allows."""
-
-# ---- names of options -----------------------------------------------------------------------------------------------
-
-
-_OF_JIT = "; shlo_disc.jit has it"
-_ELSEWHERE = {
-    "shlo_disc.compile": {
-        "dynamic": '; names of sizes go into args=, as in args=(("b, 768", "float32"),)',
-        "dynamic_shapes": '; names of sizes go into args=, as in args=(("b, 768", "float32"),), and for a module of '
-        "PyTorch into torch.export.export(module, args, dynamic_shapes=...)",
-        **dict.fromkeys(("compile_once", "donate_argnums", "static_argnames", "static_argnums"), _OF_JIT),
-        "filter": f"{_OF_JIT}: write shlo_disc.jit(function, filter=True, dynamic=...), and call it, or .lower(...)"
-        ".compile() of it for an Executable that takes a list of the arrays",
-    },
-    "shlo_disc.jit": {
-        **dict.fromkeys(("args", "kwargs"), "; shlo_disc.compile has it, and here names of sizes go into dynamic="),
-        "target": "; shlo_disc.compile has it",
-    },
-    "shlo_disc.Options": {
-        **dict.fromkeys(("target", "constraints"), "; shlo_disc.compile has it, beside options="),
-        **dict.fromkeys(("fallback", "freezing"), '; a dict has it: torch.compile(..., options={"fallback": True})'),
-    },
-    "options= of torch.compile": {
-        "target": "; it compiles for processors: for a GPU, give target= to shlo_disc.compile, for an exported program",
-    },
-    "shlo_disc.torch.export": dict.fromkeys(("options", "target"), "; shlo_disc.compile has it, for what this returns"),
-    "shlo_disc.Executable.bind": {"output": "; give options=shlo_disc.Options(output=...) to shlo_disc.compile"},
-}
-"""Advice on options that another function has."""
-
-
-def check_names(given: Iterable[str], known: Iterable[str], owner: str) -> None:
-    """Raises OptionError for a name that is not known, with the nearest one that is. owner: what takes the options."""
-    names = [name for name in known if not name.startswith("_")]
-    for name in given:
-        if name not in names:
-            is_elsewhere = "options" in names and name in {f.name for f in fields(Options)}
-            instead = _ELSEWHERE.get(owner, {}).get(name) or _instead_of(name, names)
-            instead = f"; give options=shlo_disc.Options({name}=...)" if is_elsewhere else instead
-            raise OptionError(f"there is no option {name!r} of {owner}{instead}")
-
-
-def _instead_of(name: str, known: Sequence[str]) -> str:
-    """The end of a message: `; did you mean 'threads'?`, or all names where none is near."""
-    near = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raises OptionError for a value that is neither True nor False."""
-    if value not in (True, False):
-        raise OptionError(f"{name} must be True or False, not {value!r}")
-
-
-def owner_of(function: Callable[..., Any]) -> str:
-    """The name of a function of the package that takes options, as `check_names` has it."""
-    return "shlo_disc." + function.__qualname__.removesuffix(".__init__")
-
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-_Class = TypeVar("_Class", bound=type)
-
-
-def takes_options(function: _Function) -> _Function:
-    """Makes a function of the package raise OptionError for keywords that it does not have."""
-    parameters = inspect.signature(function).parameters
-    known = [name for name in parameters if name != "self"]
-    owner = owner_of(function)
-    by_name = [name for name, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs.keys() <= set(known):
-            check_names(kwargs, known, owner)
-        if by_name and len(args) > len(parameters) - len(by_name):
-            names = ", ".join(f"{name}=" for name in by_name)
-            raise OptionError(f"{owner} takes {known[0]} by position, and all else by name: {names}")
-        return function(*args, **kwargs)
-
-    return cast(_Function, call)
-
-
-def _takes_options(kind: _Class) -> _Class:
-    """Makes a class raise OptionError for keywords that it does not have."""
-    initialize: Any = kind.__init__  # type: ignore[misc]
-    initialize.__qualname__ = f"{kind.__name__}.__init__"
-    kind.__init__ = takes_options(initialize)  # type: ignore[misc]
-    return kind
-
-
-# ---- targets --------------------------------------------------------------------------------------------------------
-
-CPU = "cpu"
-CUDA = "cuda"
-"""The GPU that is found when a program is compiled, whatever its architecture is."""
-CUDA_ARCHITECTURES = ("sm_80", "sm_90", "sm_90a")
-"""Each can do what those before it can. An "a" stands for instructions that no later generation has."""
-TARGETS = (CPU, CUDA, *(f"{CUDA}:{a}" for a in CUDA_ARCHITECTURES))
-
-Capability = tuple[int, int]
-"""A GPU's compute capability: (9, 0) for an H100."""
-
-
-def jax_platforms(target: str) -> tuple[str, ...]:
-    """The platforms of JAX whose programs are compiled for a target, best first; our plugin's are as the CPU's."""
-    return ("cpu", "shlo_disc") if target == CPU else ("cuda", "cpu", "shlo_disc")
-
-
-def check_target(target: str) -> None:
-    """Raises OptionError listing the targets for any other name."""
-    if target not in TARGETS:
-        raise OptionError(f"unknown target {target!r}; targets are {', '.join(map(repr, TARGETS))}")
-
-
-def cuda_architecture(target: str) -> str | None:
-    """The NVIDIA architecture that a target names, e.g. "sm_90"; None for "cpu".
-
-    Raises OptionError listing the targets for any other name.
-    """
-    check_target(target)
-    if target == CUDA:
-        raise OptionError("the target 'cuda' has no architecture before a GPU is asked for it")
-    return None if target == CPU else target.removeprefix(f"{CUDA}:")
-
-
-def runs_on(architecture: str, capability: Capability) -> bool:
-    """Tells whether a GPU runs code for an architecture: "sm_90" for its generation and later, "sm_90a" for it alone.
-
-    Raises ValueError for what is no architecture's name.
-    """
-    digits = architecture.removeprefix("sm_").removesuffix("a")
-    wanted = int(digits[:-1]), int(digits[-1:])
-    return capability == wanted if architecture.endswith("a") else capability >= wanted
-
-
-def architecture_for(capability: Capability) -> str:
-    """The best of the architectures that a GPU runs code for. Raises DeviceError for GPUs that are older than all."""
-    found = [architecture for architecture in CUDA_ARCHITECTURES if runs_on(architecture, capability)]
-    if not found:
-        raise DeviceError(f"the GPU is an sm_{capability[0]}{capability[1]}; programs need an {CUDA_ARCHITECTURES[0]}")
-    return found[-1]
-
-
-# ---- schedules ------------------------------------------------------------------------------------------------------
-
-FORMAT = 1
-_UNROLLS = (1, 2, 4, 8)
-
-
-@_takes_options
-@dataclass(frozen=True)
-class KernelSchedule:
-    """`unroll`: the number of vector registers processed together in long rows, at most two in short ones; None for the
-    default choice. `serial_work`: launches with fewer simple vector operations than this run on one thread.
-
-    Raises OptionError for a value that no kernel supports.
-    """
-
-    unroll: int | None = None
-    serial_work: int = 300_000
-
-    def __post_init__(self) -> None:
-        if self.unroll is not None and self.unroll not in _UNROLLS:
-            raise OptionError(f"a schedule's unroll must be one of {_UNROLLS}, not {self.unroll!r}")
-        if not isinstance(self.serial_work, int) or not 0 < self.serial_work < 1 << 40:
-            raise OptionError(f"a schedule's serial_work must be an integer from 1 to 2**40, not {self.serial_work!r}")
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """The forms of kernels, by their names as in `Executable.kernels`; `default` is for all others."""
-
-    kernels: Mapping[str, KernelSchedule] = field(default_factory=dict, hash=False)
-    default: KernelSchedule = KernelSchedule()
-
-    def of(self, kernel: str) -> KernelSchedule:
-        """The form of one kernel."""
-        return self.kernels.get(kernel, self.default)
-
-    def key(self) -> str:
-        """A text that is the same for equal schedules."""
-        return json.dumps(self.to_json(), sort_keys=True)
-
-    def to_json(self) -> dict[str, Any]:
-        """The form that `from_json` reads."""
-        kernels = {name: asdict(schedule) for name, schedule in sorted(self.kernels.items())}
-        return {"format": FORMAT, "default": asdict(self.default), "kernels": kernels}
-
-    @staticmethod
-    def from_json(data: Any) -> Schedule:
-        """The schedule from JSON data. Raises OptionError if the data are not a schedule."""
-        try:
-            if data["format"] != FORMAT:
-                raise OptionError(f"a schedule of format {data['format']!r}; this release reads format {FORMAT}")
-            kernels = {str(name): KernelSchedule(**row) for name, row in data["kernels"].items()}
-            return Schedule(kernels, KernelSchedule(**data["default"]))
-        except (AttributeError, KeyError, TypeError) as error:
-            raise OptionError(f"this is no schedule: {error!r}") from None
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Schedule:
-        """Reads a file of `save`. Raises OptionError if it is not a schedule, OSError if it cannot be read."""
-        try:
-            with reading(path, "`python -m shlo_disc tune` writes schedules"):
-                data = json.loads(Path(path).read_text())
-        except ValueError as error:
-            raise OptionError(f"{os.fspath(path)}: no schedule: {error}") from None
-        return Schedule.from_json(data)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the schedule as JSON. Raises OSError."""
-        check_folder(path)
-        Path(path).write_text(json.dumps(self.to_json(), indent=1) + "\n")
-
-
-# ---- options --------------------------------------------------------------------------------------------------------
 
 OUTPUTS = ("numpy", "jax", "buffer", None)
 LEVELS = ("x86-64-v3", "x86-64-v4", "sapphirerapids")
@@ -277,7 +72,31 @@ def stated_cpu() -> str:
     return name
 
 
-@_takes_options
+@dataclass(frozen=True)
+class Flag:
+    """A field of `Options` on the command line: a switch for the other value than the default, or a number.
+
+    metavar: the word for the number in the help; "" for a switch.
+    """
+
+    name: str
+    help: str
+    metavar: str = ""
+
+
+def _option(default: Any = MISSING, *, changes_code: bool, flag: Flag | None = None, factory: Any = MISSING) -> Any:
+    """A field of `Options`.
+
+    changes_code: whether programs of other values have other code, so that the compile cache keeps them apart.
+    flag: on the command line, where nothing but a number or a switch is needed.
+    """
+    metadata = {"changes_code": changes_code, "flag": flag}
+    if factory is not MISSING:
+        return field(default_factory=factory, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@takes_named
 @dataclass(frozen=True)
 class Options:
     """Options of the compiler, and of the calls of the program.
@@ -334,31 +153,45 @@ class Options:
         limit.
     """
 
-    threads: int = 0
-    hints: Mapping[str, int] = field(default_factory=dict)
-    verify: bool = True
-    opt_level: int | None = None
-    output: str | None = None
-    max_fusions: int | None = None
-    reuse: bool = True
-    hoist: bool = True
-    deterministic: bool = False
-    strict: bool | None = None
-    passes: Mapping[str, str] = field(default_factory=dict)
-    schedule: Schedule = field(default_factory=Schedule)
-    cpu: str | Sequence[str] = field(default_factory=stated_cpu)
-    symbolic: bool = False
-    replicas: int = 1
-    dump: str | None = None
-    cache_dir: str | os.PathLike[str] | None = None
-    cache_bytes: int = 4 << 30
-    guard_pages: bool | None = None
-    read_seconds: int | None = None
-    read_bytes: int | None = None
-    isolate: bool = False
-    compile_seconds: float | None = None
-    compile_bytes: int | None = None
-    progress: bool | None = None
+    threads: int = _option(0, changes_code=False, flag=Flag("--threads", "threads of a call; 0: all processors", "N"))
+    hints: Mapping[str, int] = _option(factory=dict, changes_code=True)
+    verify: bool = _option(True, changes_code=False)
+    opt_level: int | None = _option(
+        None, changes_code=True, flag=Flag("--opt-level", "LLVM's optimisation level, 0 to 3", "N")
+    )
+    output: str | None = _option(None, changes_code=False)
+    max_fusions: int | None = _option(
+        None, changes_code=True, flag=Flag("--max-fusions", "make at most N fusions, to find a faulty one", "N")
+    )
+    reuse: bool = _option(
+        True, changes_code=True, flag=Flag("--no-reuse", "give every value its own buffer, to find faults")
+    )
+    hoist: bool = _option(
+        True, changes_code=True, flag=Flag("--no-hoist", "compute in each iteration what is always the same")
+    )
+    deterministic: bool = _option(
+        False, changes_code=True, flag=Flag("--deterministic", "bit-identical results on GPUs, slower")
+    )
+    strict: bool | None = _option(
+        None, changes_code=False, flag=Flag("--strict", "fail on an internal error in a fusion")
+    )
+    passes: Mapping[str, str] = _option(factory=dict, changes_code=False)  # programs with some are not cached
+    schedule: Schedule = _option(factory=Schedule, changes_code=True)
+    cpu: str | Sequence[str] = _option(factory=stated_cpu, changes_code=True)
+    symbolic: bool = _option(
+        False, changes_code=True, flag=Flag("--symbolic", "turn the sizes of static arguments into symbols")
+    )
+    replicas: int = _option(1, changes_code=False)  # the program that is read has them
+    dump: str | None = _option(None, changes_code=False)
+    cache_dir: str | os.PathLike[str] | None = _option(None, changes_code=False)
+    cache_bytes: int = _option(4 << 30, changes_code=False)
+    guard_pages: bool | None = _option(None, changes_code=False)
+    read_seconds: int | None = _option(None, changes_code=False)
+    read_bytes: int | None = _option(None, changes_code=False)
+    isolate: bool = _option(False, changes_code=False)
+    compile_seconds: float | None = _option(None, changes_code=False)
+    compile_bytes: int | None = _option(None, changes_code=False)
+    progress: bool | None = _option(None, changes_code=False)
 
     def __post_init__(self) -> None:
         """Raises OptionError on a value that no compilation can use."""
@@ -390,20 +223,10 @@ class Options:
             raise OptionError("passes are registered in this process; a compile with isolate=True has one of its own")
 
     def _check_choices(self) -> None:
-        either = (True, False, None)
-        for name, allowed in (
-            ("verify", (True, False)),
-            ("symbolic", (True, False)),
-            ("reuse", (True, False)),
-            ("hoist", (True, False)),
-            ("deterministic", (True, False)),
-            ("isolate", (True, False)),
-            ("strict", either),
-            ("guard_pages", either),
-            ("progress", either),
-        ):
-            if getattr(self, name) not in allowed:
-                raise OptionError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
+        for option in fields(self):
+            allowed, value = _SWITCHES.get(str(option.type)), getattr(self, option.name)
+            if allowed is not None and value not in allowed:
+                raise OptionError(f"{option.name} must be one of {allowed}, not {value!r}")
         if not isinstance(self.schedule, Schedule):
             raise OptionError(f"schedule must be a shlo_disc.Schedule, not {self.schedule!r}")
         several = isinstance(self.cpu, Sequence) and not isinstance(self.cpu, str)
@@ -451,6 +274,12 @@ class Options:
         except (KeyError, TypeError) as error:
             raise OptionError(f"these are no options: {error!r}") from None
 
+    def code_key(self) -> tuple[tuple[str, Any], ...]:
+        """The options that change the code, by name; what they are compiled to is the same for equal ones."""
+        forms = {"cpu": self.cpus, "schedule": self.schedule.key(), "hints": tuple(sorted(self.hints.items()))}
+        names = [f.name for f in fields(self) if f.metadata["changes_code"]]
+        return tuple((name, forms.get(name, getattr(self, name))) for name in names)
+
     @property
     def cpus(self) -> tuple[str, ...]:
         """The names in `cpu`, the least demanding level first."""
@@ -482,6 +311,26 @@ class Options:
         return _stated(READ_BYTES_VARIABLE, _READ_BYTES) if self.read_bytes is None else self.read_bytes
 
 
+_SWITCHES = {"bool": (True, False), "bool | None": (True, False, None)}
+"""The values of fields, by their types as they are written."""
+
+
+def flagged() -> dict[str, tuple[Flag, Any]]:
+    """The flag and the default of each option that has a flag."""
+    return {f.name: (f.metadata["flag"], f.default) for f in fields(Options) if f.metadata["flag"] is not None}
+
+
+def flags_of(options: Options) -> list[str]:
+    """The flags of options that change the code and are not as they are by default, as words of a command line."""
+    changing = {f.name for f in fields(options) if f.metadata["changes_code"]}
+    words = []
+    for name, (flag, default) in flagged().items():
+        value = getattr(options, name)
+        if name in changing and value != default:
+            words += [flag.name, *([str(value)] if flag.metavar else [])]
+    return words
+
+
 def _default_of(option: Field[Any]) -> Any:
     """The value of an option that nobody has chosen, the environment neither."""
     if option.name == "cpu":
@@ -500,3 +349,12 @@ def _stated(variable: str, default: int) -> int:
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+__all__ = [
+    "CPU", "CPUS", "CPU_VARIABLE", "CUDA", "CUDA_ARCHITECTURES", "Capability", "Flag", "GUARD_PAGES_VARIABLE",
+    "KernelSchedule", "LEVELS", "MOST_THREADS", "OUTPUTS", "Options", "PROGRESS_VARIABLE", "READ_BYTES_VARIABLE",
+    "READ_SECONDS_VARIABLE", "STRICT_VARIABLE", "Schedule", "TARGETS", "architecture_for", "check_flag", "check_names",
+    "check_target", "cuda_architecture", "flagged", "flags_of", "jax_platforms", "owner_of", "runs_on", "stated_cpu",
+    "takes_options", "warn_of_variables",
+]  # fmt: skip
