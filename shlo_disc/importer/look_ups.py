@@ -34,15 +34,38 @@ def equalities_at(frame: types.FrameType, size: Any) -> Equalities | None:
     node = expression_at(frame, frame.f_lasti)
     if node is None:
         return None if _may_look_up(frame) else []
+    if _is_counted(node, frame):
+        return []
     if isinstance(node, ast.Set) or isinstance(node, ast.Call) and known_value(node.func, frame) in (set, frozenset):
         return None  # what is made of them may be compared with other sets
     parts = look_up_parts(node)
     if parts is None:
         return []
     subject, container = (known_value(part, frame) for part in parts)
-    is_plain = isinstance(parts[1], ast.Dict | ast.DictComp) or container is not UNKNOWN
-    if isinstance(node, ast.Subscript) and is_plain and not hasattr(container, "__missing__"):
+    if isinstance(node, ast.Subscript) and _raises_for_others(parts[1], container):
         return []
+    return _equalities(subject, container, size)
+
+
+def equalities_of_raising(frame: types.FrameType, size: Any) -> Equalities:
+    """The equalities that a frame asks by a subscript of a dict which raises KeyError for keys that it lacks."""
+    node = expression_at(frame, frame.f_lasti)
+    if not isinstance(node, ast.Subscript):
+        return []
+    container = known_value(node.value, frame)
+    if not _raises_for_others(node.value, container):
+        return []
+    return _equalities(known_value(node.slice, frame), container, size) or []
+
+
+def _raises_for_others(node: ast.expr, container: Any) -> bool:
+    """Tells whether a container, which is the value of an expression, raises KeyError for keys that it lacks."""
+    is_plain = isinstance(node, ast.Dict | ast.DictComp) or container is not UNKNOWN
+    return is_plain and not hasattr(container, "__missing__")
+
+
+def _equalities(subject: Any, container: Any, size: Any) -> Equalities | None:
+    """The equalities that are asked where a subject with this size in it is looked up; None where not known."""
     if not isinstance(container, Set | Mapping):
         return None
     keys = list(container)
@@ -54,6 +77,19 @@ def equalities_at(frame: types.FrameType, size: Any) -> Equalities | None:
     else:
         found = [[(size, key)] for key in keys if isinstance(key, Real)]
     return found if len(found) <= _MOST_KEYS else None
+
+
+_COUNTING = ("flax.core.lift",)
+"""Modules whose sets of sizes are only counted: they raise an error where there is more than one."""
+
+
+def _is_counted(node: ast.expr, frame: types.FrameType) -> bool:
+    """Tells whether a frame makes a set of sizes of which all have to be the same, so that none is taken for another.
+
+    flax.linen.RNN, scan and vmap compare the lengths of their arguments so.
+    """
+    is_set = isinstance(node, ast.Call) and known_value(node.func, frame) is set
+    return is_set and frame.f_globals.get("__name__") in _COUNTING
 
 
 def hash_is_asked(frame: types.FrameType) -> bool:
@@ -124,4 +160,12 @@ def _is_plain(owner: Any, name: str) -> bool:
     return getter is None or is_of_jax(getattr(getattr(getter, "__code__", None), "co_filename", ""))
 
 
-__all__ = ["UNKNOWN", "Equalities", "equalities_at", "hash_is_asked", "known_value", "look_up_parts"]
+__all__ = [
+    "UNKNOWN",
+    "Equalities",
+    "equalities_at",
+    "equalities_of_raising",
+    "hash_is_asked",
+    "known_value",
+    "look_up_parts",
+]

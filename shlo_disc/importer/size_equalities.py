@@ -25,7 +25,8 @@ from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
-from .look_ups import equalities_at, hash_is_asked
+from . import held_errors
+from .look_ups import equalities_at, equalities_of_raising, hash_is_asked
 from .requested_sizes import new_trace
 from .size_guards import SizeGuard
 from .size_texts import SizeText
@@ -53,7 +54,23 @@ class _Sizes(NamedTuple):
     stated: Sequence[str] | None
 
 
-_SEEN: ContextVar[dict[_Equality, SizeGuard] | None] = ContextVar("shlo_disc_equalities", default=None)
+class _Line(NamedTuple):
+    """What is left of a frame when it has gone on."""
+
+    f_code: Any
+    f_lineno: int
+    f_back: None = None
+
+
+class _Seen(dict[_Equality, SizeGuard]):
+    """The equalities of a trace. raised: those asked by look-ups that raise KeyError where none holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.raised: list[tuple[list[tuple[Any, Any]], _Line]] = []
+
+
+_SEEN: ContextVar[_Seen | None] = ContextVar("shlo_disc_equalities", default=None)
 _CALL: ContextVar[_Sizes | None] = ContextVar("shlo_disc_sizes_of_call", default=None)
 _REMAINDER = re.compile(r"mod\(([a-zA-Z_]\w*), (\d+)\)")
 
@@ -69,11 +86,14 @@ def checked_sizes(traces_anew: bool = False) -> Iterator[Mapping[_Equality, Size
     traces_anew: JAX may have traced a part of the function for these very sizes, in which it would ask nothing again.
     """
     _install()
-    seen: dict[_Equality, SizeGuard] = {}
+    seen = _Seen()
     token = _SEEN.set(seen)
     try:
-        with new_trace() if traces_anew and _CALL.get() is None else contextlib.nullcontext():
+        anew = new_trace() if traces_anew and _CALL.get() is None else contextlib.nullcontext()
+        with anew, held_errors.no_held_errors():
             yield seen
+        for pairs, line in seen.raised:  # the user's code held the KeyError back
+            all(_is_equal(one, other, seen, line) for one, other in pairs)
     finally:
         _SEEN.reset(token)
 
@@ -145,7 +165,9 @@ def _install() -> None:
 
     def text(self: Any) -> str:
         found: str = plain_text(self)
-        is_seen = _SEEN.get() is not None and is_users(sys._getframe(1).f_code.co_filename)
+        frame: Any = sys._getframe(1)
+        frame = frame.f_back if frame.f_code.co_filename == held_errors.__file__ else frame  # from its __format__
+        is_seen = _SEEN.get() is not None and is_users(frame.f_code.co_filename)
         return SizeText(found, self, _answer_of_text) if is_seen else found
 
     kind.__eq__ = equal
@@ -177,7 +199,7 @@ def _comparing(plain: Any, operator: str) -> Any:
     return compare
 
 
-def _decide(one: Any, operator: str, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool | None:
+def _decide(one: Any, operator: str, other: Any, seen: _Seen, frame: Any) -> bool | None:
     """The outcome of a comparison for the call that decides, which the program then requires; None without one."""
     call, (file, line) = _CALL.get(), (frame.f_code.co_filename, frame.f_lineno)
     if call is None or call.stated is None or is_of_jax(file):
@@ -207,7 +229,7 @@ def _as_constraint(relation: Relation) -> str:
     return text
 
 
-def _answer(one: Any, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool:
+def _answer(one: Any, other: Any, seen: _Seen, frame: Any) -> bool:
     """The answer to an equality that JAX takes to be false."""
     while frame is not None and (frame.f_code.co_name in ("__eq__", "__ne__") or is_of_python(frame)):
         frame = frame.f_back
@@ -246,7 +268,7 @@ def _answer_of_text(size: Any, number: int, frame: Any) -> bool:
 _BOTH = "; or give shlo_disc.jit compile_once=False, which compiles a program for each outcome"
 
 
-def _look_up(size: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> None:
+def _look_up(size: Any, seen: _Seen, frame: Any) -> None:
     """Ask the equalities of a look-up that wants the hash of a size.
 
     Where they are not known, a call that decides has a program for its very size. Else raises ProgramError in the
@@ -255,8 +277,10 @@ def _look_up(size: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> None:
     token = _SEEN.set(None)  # dicts compare sizes themselves
     try:
         equalities = equalities_at(frame, size)
+        raised = equalities_of_raising(frame, size) if is_users(frame.f_code.co_filename) else ()
     finally:
         _SEEN.reset(token)
+    seen.raised += [(pairs, _Line(frame.f_code, frame.f_lineno)) for pairs in raised]
     for pairs in equalities or ():
         all(_is_equal(one, other, seen, frame) for one, other in pairs)
     is_asked = is_users(frame.f_code.co_filename) and hash_is_asked(frame)
@@ -285,7 +309,7 @@ def _fix(size: Any) -> None:
             raise NewConstraint(text)
 
 
-def _is_equal(one: Any, other: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool:
+def _is_equal(one: Any, other: Any, seen: _Seen, frame: Any) -> bool:
     """The answer to an equality of a look-up, of sizes or numbers."""
     token = _SEEN.set(None)
     try:
@@ -300,7 +324,7 @@ def _value(size: Expr, sizes: Mapping[str, int]) -> int | None:
     return size.evaluate(sizes) if size.symbols() <= sizes.keys() else None
 
 
-def _truth(size: Any, seen: dict[_Equality, SizeGuard], frame: Any) -> bool:
+def _truth(size: Any, seen: _Seen, frame: Any) -> bool:
     """The truth value of a size. Raises ProgramError where it depends on symbols."""
     token = _SEEN.set(None)  # comparisons use equalities
     try:

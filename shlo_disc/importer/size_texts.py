@@ -19,6 +19,7 @@ from jax import export
 from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
+from .held_errors import refuse
 from .look_ups import UNKNOWN, known_value, look_up_parts
 from .user_code import Place, expression_at
 
@@ -59,6 +60,14 @@ class SizeText(str):
         for number in _keys_at(frame):
             self._answer(self._size, number, frame)
         return str.__hash__(self)
+
+    def __int__(self) -> int:
+        """The number that the text does not have. Raises ValueError, as for other names."""
+        refuse(ValueError(f"invalid literal for int() with base 10: {str.__repr__(self)}"), sys._getframe(1))
+
+    def __float__(self) -> float:
+        """The number that the text does not have. Raises ValueError, as for other names."""
+        refuse(ValueError(f"could not convert string to float: {str.__repr__(self)}"), sys._getframe(1))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickle of the text alone."""

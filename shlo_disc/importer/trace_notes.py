@@ -23,6 +23,8 @@ from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
 from . import comparisons, wanted_numbers
 from .comparisons import written
+from .held_errors import ADVICE as HELD
+from .held_errors import is_held
 from .shape_mismatches import cut_in, names_shapes, on_cut, on_mismatch
 from .size_texts import fault_of_name
 from .sliced_tables import TEXT as TABLE_SLICED
@@ -152,13 +154,14 @@ def noted_traces() -> Iterator[None]:
         lowered = equation_of(error)
         if fault := on_unrolled(str(error), place, lowered) or _fault_of_sizes(error, place):
             line = str(place or (lowered.line if lowered else ""))
+            fault = f"{fault}. {HELD}" if is_held(error) else fault
             raise ProgramError(f"{line}: {fault}" if line else fault) from error
         if note := note_on(str(error), place):
             if (static := _CALL.get().static) and "x[:stop]" in note:
                 note = (
                     f"if the size is the Python number of the call, make it static by {static} of shlo_disc.jit; {note}"
                 )
-            error.add_note(f"shlo_disc: {note}")
+            error.add_note(f"shlo_disc: {note}. {HELD}" if is_held(error) else f"shlo_disc: {note}")
         raise
 
 
