@@ -81,8 +81,8 @@ class _OfArrays:
         self._function, self._static = function, static
         self._results: Static | None = None
 
-    def __call__(self, arrays: list[Any]) -> list[Any]:
-        args, kwargs = self._static.filled(arrays)
+    def __call__(self, list_of_arrays: list[Any]) -> list[Any]:
+        args, kwargs = self._static.filled(list_of_arrays)
         result = jax.tree.map(_size_as_array, self._function(*args, **kwargs))
         found, leaves = Static.of(result, lambda path: f"the result{jax.tree_util.keystr(path)}")
         if self._results not in (None, found):

@@ -9,6 +9,7 @@ import html
 import inspect
 import itertools
 import operator
+import re
 import threading
 import types
 import warnings
@@ -131,7 +132,8 @@ class Jitted:
             raise OptionError(f"argument {clash[0]} is static, and cannot be donated")
         self._function, self._static, self._donated = function, static, donated
         self._dynamic = dynamic
-        if fault := constraint_fault(constraints):
+        names = re.findall(r"[a-zA-Z_]\w*", str(dynamic))
+        if fault := constraint_fault(constraints, names, "dynamic="):
             raise OptionError(fault)
         self._compiler = _Compiler(compile, tuple(constraints), options, compile_once)
         self._compile_once = compile_once

@@ -17,6 +17,9 @@ _OF_EMPTIES = ((">=", "1"), ("<", "1"), (">", "0"), ("<=", "0"))
 """Comparisons that ask whether an array has elements."""
 
 
+_EACH_OUTCOME = "give shlo_disc.jit compile_once=False, which compiles a program for each outcome"
+
+
 def advice(left: str, op: str, right: str, place: Place | None, *, is_own: bool) -> str:
     """The advice on a comparison. is_own: the user's code compares, and no function that it calls."""
     try:
@@ -29,7 +32,7 @@ def advice(left: str, op: str, right: str, place: Place | None, *, is_own: bool)
         return _on_library(relation, (op, right) in _OF_EMPTIES)
     expression = place.expression if place else None
     is_of_entries = place is not None and _compares_entries(expression, place)
-    stated = "give shlo_disc.jit compile_once=False, which compiles a program for each outcome"
+    stated = _EACH_OUTCOME
     if either := _either(_unequal(relation) if is_of_entries else _ordered(relation)):
         stated = f"{either}, or {stated}"
     if is_of_entries:
@@ -94,7 +97,7 @@ def _on_library(relation: Relation, is_of_empties: bool) -> str:
     if is_of_empties and is_sensible(likely):
         return f'the function needs at least one element there: state it by constraints=("{written(likely)}",)'
     if either := _either(_ordered(relation)):
-        return either
+        return f"{either}, or {_EACH_OUTCOME}"
     found = (Relation(">=", divisor, Expr.const(1)) for divisor in _divisors(relation))
     stated = ", ".join(dict.fromkeys(f'"{written(least)}"' for least in found if is_sensible(least)))
     return f"the function divides by a size that may be 0: state constraints=({stated},)" if stated else ""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from shlo_disc.errors import ProgramError
@@ -12,17 +12,25 @@ from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
 _COMPARISON = re.compile(r"<=>|[<>=!]=|[<>=]")
+_NAME = re.compile(r"[a-zA-Z_]\w*")
+_FUNCTIONS = ("floordiv", "mod", "max", "min")
 _REMAINDER = re.compile(r"(\w+)\s*%\s*(\w+)")
 
 
-def constraint_fault(constraints: Any) -> str:
-    """The fault of `constraints` that are no sequence of comparisons, and what to write; "" where there is none."""
+def constraint_fault(constraints: Any, known: Collection[str] | None = None, option: str = "args=") -> str:
+    """The fault of `constraints` that are no sequence of comparisons, and what to write; "" where there is none.
+
+    known: the names of sizes in the option, where they are known.
+    """
     if isinstance(constraints, str):
         return f"constraints= is a sequence of strings: write constraints=({constraints!r},)"
     for constraint in constraints:
         if not isinstance(constraint, str):
             return f"constraints= is a sequence of strings, such as 'b <= 64', and {constraint!r} is none"
         found = _COMPARISON.findall(constraint)
+        others = [name for name in _NAME.findall(constraint) if known and name not in (*known, *_FUNCTIONS)]
+        if others and not (len(found) == 1 and found[0] in ("<=", ">=", "==")):
+            return f"constraints= has a size {others[0]!r} in {constraint!r}, and {option} has none of that name"
         if "%" in constraint:
             instead = _REMAINDER.sub(r"mod(\1, \2)", constraint)
             return f"constraints= has the remainder as a function: write {instead!r} in place of {constraint!r}"
@@ -32,6 +40,8 @@ def constraint_fault(constraints: Any) -> str:
             continue
         if found == ["!="]:
             return f"constraints= cannot state {constraint!r}: leave it out, or state a range by <= and >="
+        if len(found) == 1 and not all(side.strip() for side in _COMPARISON.split(constraint)):
+            found = []
         wanted = f"write {_comparison(constraint, found[0])!r}" if len(found) == 1 else "write each one by itself"
         instead = wanted if found else "write it as 'b <= 64', 'b >= 2' or 's == 2*t'"
         return f"constraints= compares sizes by <=, >= or ==, and {constraint!r} does not: {instead}"

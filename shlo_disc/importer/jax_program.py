@@ -66,7 +66,7 @@ def export_function(
     reads from data, whose names the program has; there is no such argument where there are no such sizes.
     """
     check_sequence(args)
-    if fault := constraint_fault(constraints):
+    if fault := constraint_fault(constraints, _names(args, kwargs)):
         raise ProgramError(fault)
     if not hasattr(function, "trace"):
         check_specifications(args, kwargs)
@@ -83,6 +83,13 @@ def export_function(
             check_specifications(args, kwargs)
         check_count(function, args, kwargs)
         raise
+
+
+def _names(args: Sequence[Any], kwargs: dict[str, Any]) -> set[str]:
+    """The names in the sizes of some specifications."""
+    leaves = jax.tree.leaves((tuple(args), kwargs), is_leaf=is_pair)
+    shapes = [leaf[0] if is_pair(leaf) else getattr(leaf, "shape", ()) for leaf in leaves]
+    return set(re.findall(r"[a-zA-Z_]\w*", " ".join(map(str, shapes))))
 
 
 def _export_jitted(

@@ -21,6 +21,17 @@ TEXT = "slice indices must be integers or None or have an __index__ method"
 """The message of Python and of NumPy."""
 
 
+_INDEX = "cannot be interpreted as an integer"
+"""Part of the message of Python where a size is a bound of a slice."""
+
+
+def is_of_slice(message: str, place: Place | None) -> bool:
+    """Tells whether an error is about a slice by what is no number."""
+    expression = place.expression if place else None
+    is_slice = isinstance(expression, ast.Subscript) and any(_slices(expression.slice))
+    return TEXT in message or _INDEX in message and is_slice
+
+
 def fault_of_slice(place: Place | None) -> str:
     """The fault of a slice by a size, and what to write; "" where no bound is known to be a size."""
     expression = place.expression if place else None
@@ -145,4 +156,4 @@ def size_of_index(place: Place | None) -> str:
     return next((str(size) for part in parts if (size := _size(part, place)) is not None), "")
 
 
-__all__ = ["TEXT", "fault_of_slice", "note_of_slice", "note_of_table", "size_of_index"]
+__all__ = ["fault_of_slice", "is_of_slice", "note_of_slice", "note_of_table", "size_of_index"]

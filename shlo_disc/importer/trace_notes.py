@@ -27,8 +27,7 @@ from .held_errors import ADVICE as HELD
 from .held_errors import is_held
 from .shape_mismatches import cut_in, names_shapes, on_cut, on_mismatch
 from .size_texts import fault_of_name
-from .sliced_tables import TEXT as TABLE_SLICED
-from .sliced_tables import fault_of_slice, note_of_slice, note_of_table, size_of_index
+from .sliced_tables import fault_of_slice, is_of_slice, note_of_slice, note_of_table, size_of_index
 from .unrolled_loops import on_unrolled
 from .user_code import Place, equation_of, is_of_place, place_of
 
@@ -170,7 +169,7 @@ def _fault_of_sizes(error: Exception, place: Place | None) -> str:
     message = str(error)
     if cut := cut_in(message):
         return on_cut(cut)
-    if TABLE_SLICED in message and (sliced := fault_of_slice(place)):
+    if is_of_slice(message, place) and (sliced := fault_of_slice(place)):
         return sliced
     if name := fault_of_name(error, place):
         return name
@@ -182,7 +181,7 @@ def _fault_of_sizes(error: Exception, place: Place | None) -> str:
         text = f"JAX cannot decide {left} {operator} {right} for all sizes while it traces"
     elif any(words in message for words in _NUMBER_WANTED):
         size = f"the size {found[1]}" if (found := _SIZE.search(message)) else "a size that has a name"
-        advice = wanted_numbers.advice(place, message)
+        advice = note_of_slice(place) if is_of_slice(message, place) else wanted_numbers.advice(place, message)
         text = f"{size} is not an int while the function is traced"
     elif (found := _INDEX.search(message)) and (size := found[1] or size_of_index(place)) and _is_size(size):
         advice = wanted_numbers.on_index(place)
@@ -241,7 +240,7 @@ def advice_of_call(advice: CallAdvice) -> Iterator[None]:
 
 def note_on(message: str, place: Place | None = None) -> str:
     """Advice against an error of that text; "" where there is none."""
-    if TABLE_SLICED in message:
+    if is_of_slice(message, place):
         return note_of_slice(place)
     if found := _DIVISION.search(message):
         return _on_division(*found.groups())

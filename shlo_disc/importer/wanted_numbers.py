@@ -310,6 +310,19 @@ def _on_scan(call: ast.Call, _: Sequence[str]) -> str:
     return f"in place of length= give an array of that size: jax.lax.scan(step, carry, jax.numpy.arange({length}))"
 
 
+def _on_product(_: ast.Call, arguments: Sequence[str]) -> str:
+    rows = arguments[0] if arguments else "x"
+    return (
+        f"its gradient needs the number: multiply row by row, by jax.lax.scan(lambda carry, row: (carry * row, None), "
+        f"jax.numpy.ones({_operand_of_text(rows)}.shape[1:]), {rows})[0], with .ravel() of an array whose axes are all "
+        "multiplied; or give shlo_disc.jit compile_once=False, which compiles a program for the sizes of each call"
+    )
+
+
+def _operand_of_text(text: str) -> str:
+    return text if text.replace(".", "").isidentifier() else f"({text})"
+
+
 def _on_parts(_: ast.Call, arguments: Sequence[str]) -> str:
     rows = _on_rows(arguments[0] if arguments else "x")
     return f"{rows}; shlo_disc.jit with compile_once=False compiles a program for the sizes of each call"
@@ -320,6 +333,7 @@ _ON_JAX: dict[str, Callable[[ast.Call, Sequence[str]], str]] = {
     "jax.numpy.diag_indices": lambda _, a: f"write (i, i) with i = jax.numpy.arange({a[0] if a else 'n'})",
     "jax.random.choice": _on_choice,
     "jax.lax.scan": _on_scan,
+    "jax.numpy.prod": _on_product,
     **{f"jax.numpy.{name}": _on_parts for name in ("split", "array_split", "hsplit", "vsplit", "dsplit", "unstack")},
     "jax.numpy.searchsorted": lambda *_: "write shlo_disc.numpy.searchsorted in place of jax.numpy.searchsorted",
     "jax.numpy.interp": lambda *_: "write shlo_disc.numpy.interp in place of jax.numpy.interp",

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from shlo_disc.errors import OptionError
+from shlo_disc.errors import OptionError, ShapeError
 from shlo_disc.runtime import Artifact, BoundExecutable, Client, LoadedExecutable, TreeSpec
 from shlo_disc.runtime.described import tensor_text
 from shlo_disc.runtime.dims import integer_of
 from shlo_disc.runtime.native_module import available_memory
+from shlo_disc.runtime.words_of_calls import in_own_words
 from shlo_disc.shape_dialect.dtypes import BY_NAME, numpy_dtype
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -68,7 +69,10 @@ def synthetic_call(artifact: Artifact, on: Client, dims: Mapping[str, int]) -> t
     Raises ShapeError when the sizes are not admissible, and what `synthetic_arguments` raises.
     """
     loaded = load_flat(on, artifact)
-    loaded.dims_of(*argument_shapes(artifact.header, dims))  # are the values admissible?
+    try:
+        loaded.dims_of(*argument_shapes(artifact.header, dims))  # are the values admissible?
+    except ShapeError as error:
+        raise in_own_words(error, ()) from None
     arguments = synthetic_arguments(artifact.header, dims)
     packed = [p["buffer"] for p in artifact.header.get("packs", ()) if p["buffer"] < len(arguments)]
     count = max(packed, default=-1) + 1

@@ -245,6 +245,7 @@ def _no_array(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 _OTHER_SIZE = re.compile(
     r"symbolic shape '(.*?)' in dimension \d+: different size (\d+) for known dimension; like=(\(.*?\))\."
 )
+_NOT_LAST = re.compile(r"symbolic shape '(.*?)' .*Parsed '.*\.\.\.', remaining ', *(.*?)'\.", re.DOTALL)
 
 
 def _misfit(message: str) -> str:
@@ -254,6 +255,11 @@ def _misfit(message: str) -> str:
         return (
             f"dynamic= has {text!r} for an argument of shape {shape}, which has no size {size} there: write _ for a "
             "size that does not change, and one entry for each argument"
+        )
+    if (found := _NOT_LAST.search(message)) and "..." in found[1]:
+        return (
+            f"dynamic= has {found[1]!r}, and '...' stands at the end, for the sizes after those that are named: write "
+            f"_ for each size before {found[2]!r}, as in '_, {found[2]}' for an array of two axes"
         )
     return f"dynamic= or constraints= do not fit the arguments: {message}"
 

@@ -213,14 +213,35 @@ def explain_difference(
 def difference(path: str, spec: TreeSpec, value: Any) -> str:
     """The first difference of an argument's structure from the expected one."""
     found, actual, wanted, reason = next(_differences(path, spec, value))
-    if keys := _OTHER_KEYS.search(reason):
-        counts = [int(_CHILDREN.findall(text)[0]) for text in (actual, wanted)]
-        return f"{found} lacks {keys[1]}" if counts[0] < counts[1] else f"{found} has more keys: {keys[1]}"
+    if isinstance(reason, _OtherKeys):
+        return f"{found} {reason.fault()}"
     return f"{found} is {_plain(actual)}, and the program takes {_plain(wanted)}"
 
 
-_OTHER_KEYS = re.compile(r"symmetric difference of key sets: \{(.*)\}")
-_CHILDREN = re.compile(r"with (\d+) child")
+class _OtherKeys(str):
+    """What is different about the keys of a dict. lacking, more: its keys, beside those that both have."""
+
+    lacking: list[str]
+    more: list[str]
+
+    @classmethod
+    def of(cls, text: str, wanted: Sequence[Any], given: Sequence[Any]) -> _OtherKeys:
+        """The difference of some keys from those that are wanted, in JAX's words."""
+        made = cls(text)
+        made.lacking, made.more = (
+            [repr(key) for key in sorted(set(some) - set(others), key=str)]
+            for some, others in ((wanted, given), (given, wanted))
+        )
+        return made
+
+    def fault(self) -> str:
+        """The fault of the dict that has these keys."""
+        lacks, more = f"lacks {', '.join(self.lacking)}", f"has more keys: {', '.join(self.more)}"
+        if self.lacking and self.more:
+            return f"{lacks}, and {more}"
+        return lacks if self.lacking else more
+
+
 _CLASS = re.compile(r"<class '(?:\w+\.)*(?:<locals>\.)?(.+?)'>")
 
 
@@ -290,7 +311,7 @@ def _key_difference(spec: TreeSpec, actual: TreeSpec) -> tuple[str, str, str]:
         return f"{start} {actual.keys}", f"{start} {spec.keys}", "the pytree node metadata does not match"
     difference = " ".join(repr(key) for key in sorted(set(spec.keys) ^ set(actual.keys), key=str))
     reason = f"the numbers of children do not match, with the symmetric difference of key sets: {{{difference}}}"
-    return text(actual), text(spec), reason
+    return text(actual), text(spec), _OtherKeys.of(reason, spec.keys, actual.keys)
 
 
 def _steps(spec: TreeSpec, value: Any) -> Iterator[tuple[str, TreeSpec, Any]]:

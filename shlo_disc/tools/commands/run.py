@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from shlo_disc.tools.commands.common import (
@@ -53,9 +54,17 @@ def _run(arguments: argparse.Namespace) -> None:
     seconds = time.perf_counter() - start
     rows = [_row(row["path"], array) for row, array in zip(artifact.header["results"], results, strict=True)]
     lines = [f"{row['path']}: {row['dtype']}{row['shape']} {_summary(row['mean_magnitude'])}" for row in rows]
+    if not arguments.inputs and any(row["mean_magnitude"] != row["mean_magnitude"] for row in rows):
+        lines.append(_on_nan([row["dtype"] for row in artifact.header["arguments"]]))
     show(arguments, {"results": rows, "first_call_seconds": seconds}, [*lines, f"first call    {seconds:.6f} s"])
     if arguments.outputs:
         np.savez(arguments.outputs, *results)
+
+
+def _on_nan(dtypes: Sequence[str]) -> str:
+    """A line about results that are no numbers, of synthetic arguments."""
+    integers = ", which are 0 or 1 where they are integers, such as lengths" if any("i" in d for d in dtypes) else ""
+    return f"nan           of synthetic arguments{integers}: give others by --inputs FILE.npz"
 
 
 def _row(path: str, array: Any) -> dict[str, Any]:

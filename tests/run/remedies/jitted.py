@@ -457,3 +457,14 @@ class StopByName(StopAsNumber):
 
     def follow(self, found: re.Match[str]) -> Numbers:
         return shlo_disc.jit(self.first, dynamic=("n",), **{found[1]: value_of(found[2])})(X[0], k=3), X[0, :3]
+
+
+class EllipsisBeforeAName(Case):
+    error = OptionError
+    remedy = r"stands at the end, .*write _ for each size before 'd', as in '(_, d)'"
+
+    def provoke(self) -> Any:
+        return shlo_disc.jit(add_one, dynamic=("..., d",))(X)
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        return shlo_disc.jit(add_one, dynamic=(found[1],))(X), X + 1

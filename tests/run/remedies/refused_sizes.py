@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import Any
 
@@ -11,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import shlo_disc
+from shlo_disc.errors import ProgramError
 
-from .case import Numbers
+from .case import Case, Numbers
 from .traced import VALUES, compiled
 from .wanted_numbers import KEY, NumberCase
 
@@ -131,3 +133,64 @@ class DiagonalIndices(NumberCase):
 
     def text(self, found: re.Match[str]) -> str:
         return f"(lambda x, i: (x[:, None] * x)[{found[1]}])(x, {found[2]})"
+
+
+class GradientOfProduct(Case):
+    error = ProgramError
+    remedy = (
+        r"multiply row by row, by (jax\.lax\.scan\(lambda carry, row: \(carry \* row, None\), "
+        r"jax\.numpy\.ones\(\(x\[:, :1\]\)\.shape\[1:\]\), x\[:, :1\]\)\[0\]), with \.ravel\(\)"
+    )
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(jax.grad(lambda x: jnp.prod(x[:, :1])), args=(("n, d", "float32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        rows = eval(found[1].replace("x[:, :1]", "x"), {"jax": jax, "x": jnp.asarray(ROWS[:, 0])})  # noqa: S307
+        np.testing.assert_allclose(rows, ROWS[:, 0].prod())
+
+        def product(x: Any) -> Any:
+            x = x[:, :1].ravel()
+            return jax.lax.scan(lambda carry, row: (carry * row, None), jnp.ones(x.shape[1:]), x)[0]
+
+        program = shlo_disc.compile(jax.grad(product), args=(("n, d", "float32"),))
+        return program(ROWS), jax.grad(lambda x: jnp.prod(x[:, :1]))(ROWS)
+
+
+ROWS = np.array([[1, 2], [3, 4], [0.5, 6]], np.float32)
+
+
+class OutcomesOfLinspace(Case):
+    error = ProgramError
+    remedy = r'constraints=\("n >= 2",\) .*, or give shlo_disc\.jit (compile_once=False)'
+
+    def provoke(self) -> Any:
+        return shlo_disc.compile(lambda x: x * jnp.linspace(0, 1, x.shape[0]), args=(("n", "float32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        assert found[1] == "compile_once=False"
+        program = shlo_disc.jit(lambda x: x * jnp.linspace(0, 1, x.shape[0]), dynamic="n", compile_once=False)
+        np.testing.assert_array_equal(program(np.ones(1, np.float32)), [0])
+        return program(np.ones(3, np.float32)), [0, 0.5, 1]
+
+
+class NumberHeldBack(Case):
+    error = ProgramError
+    remedy = r"holds this error back.* ask (jax\.export\.is_symbolic_dim)\(size\) where .* (compile_once=False) comp"
+
+    def provoke(self) -> Any:
+        def ones(x: Any) -> Any:
+            try:
+                n = operator.index(x.shape[0])
+            except TypeError:
+                n = x.shape[0]
+            return x + jnp.ones(n)
+
+        return shlo_disc.compile(ones, args=(("n", "float32"),))
+
+    def follow(self, found: re.Match[str]) -> Numbers:
+        def ones(x: Any) -> Any:
+            n = x.shape[0]
+            return x + jnp.ones(n if jax.export.is_symbolic_dim(n) else operator.index(n))
+
+        return shlo_disc.compile(ones, args=(("n", "float32"),))(ROWS[:, 0]), ROWS[:, 0] + 1
