@@ -6,12 +6,14 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from shlo_disc.errors import OptionError, ShapeError
 from shlo_disc.runtime import Artifact, BoundExecutable, Client, LoadedExecutable, TreeSpec
+from shlo_disc.runtime.axes import in_users_order
 from shlo_disc.runtime.described import tensor_text
 from shlo_disc.runtime.dims import integer_of
 from shlo_disc.runtime.native_module import available_memory
@@ -24,12 +26,17 @@ _FLOATS = ("f16", "bf16", "f32", "f64")
 
 
 def load_flat(client: Client, artifact: Artifact) -> LoadedExecutable:
-    """The program with one positional argument a leaf and a tuple of results, whatever its own trees are."""
+    """The program with one positional argument a leaf and a tuple of results, whatever its own trees are.
+
+    It takes weights of PyTorch in its own order of axes.
+    """
     arguments, results = (
         TreeSpec("tuple", (TreeSpec("leaf"),) * len(artifact.header[key])) for key in ("arguments", "results")
     )
     call = TreeSpec("tuple", (arguments, TreeSpec("dict")))
-    return client.load(artifact, in_tree=call, out_tree=results)
+    loaded = client.load(artifact, in_tree=call, out_tree=results)
+    loaded.parameter_names = replace(loaded.parameter_names, turned=())
+    return loaded
 
 
 def check_dims(dims: Mapping[str, int], *headers: Mapping[str, Any]) -> None:
@@ -60,7 +67,10 @@ def synthetic_arguments(header: Mapping[str, Any], dims: Mapping[str, int], seed
 def argument_shapes(header: Mapping[str, Any], dims: Mapping[str, int]) -> list[tuple[int, ...]]:
     """The shapes of the arguments, as callers see them, for values of all symbols, admissible or not."""
     shapes = [tuple(size.evaluate(dims) for size in _expressions(row)) for row in header["arguments"]]
-    return [shape[: -1 if "key" in row else None] for row, shape in zip(header["arguments"], shapes, strict=True)]
+    return [
+        in_users_order(shape[: -1 if "key" in row else None], row.get("axes", ()))
+        for row, shape in zip(header["arguments"], shapes, strict=True)
+    ]
 
 
 def synthetic_call(artifact: Artifact, on: Client, dims: Mapping[str, int]) -> tuple[BoundExecutable, list[np.ndarray]]:

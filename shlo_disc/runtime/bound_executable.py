@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 class BoundExecutable(NativeOwner):
-    """A program whose first arguments are fixed: call it with the others. Thread-safe, like the program itself."""
+    """A program whose first arguments are fixed: call it with the others. Thread-safe, like the program itself.
+
+    `args` are as the program takes them, with its own order of axes, which `LoadedExecutable.bind` gives them.
+    """
 
     pickle_instead = "pickle the Executable and the arrays, and bind them again"
 
@@ -107,9 +110,8 @@ class BoundExecutable(NativeOwner):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program on its other arguments; results are jax.Arrays if any argument, bound or not, is one."""
-        if kwargs and self._names:
-            args, kwargs = self._names.by_position(args, kwargs)
         try:
+            args, kwargs = self._placed(args, kwargs)
             return self._native.execute(args, kwargs, self._output)
         except (ArgumentTypeError, ShapeError) as error:
             raise self.executable.worded(error) from None
@@ -128,9 +130,8 @@ class BoundExecutable(NativeOwner):
         self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, output: str | None = None
     ) -> Any:
         """As `execute`; errors count the arguments of programs of PyTorch, as those of other programs do."""
-        if kwargs and self._names:
-            args, kwargs = self._names.by_position(args, kwargs)
-        return self._native.execute(tuple(args), dict(kwargs or {}), output_of(output))
+        args, kwargs = self._placed(args, kwargs)
+        return self._native.execute(tuple(args), dict(kwargs), output_of(output))
 
     @takes_call
     def profile(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[CommandTime]:
@@ -147,11 +148,17 @@ class BoundExecutable(NativeOwner):
         """
         return recorded_spans(*self._worded(self._native.record, args, kwargs))
 
+    def _placed(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """A call as the program takes it. Raises ShapeError."""
+        names = self._names
+        if (kwargs and names) or names.turned:
+            return names.by_position(args, kwargs or {})
+        return args, kwargs or {}
+
     def _worded(self, run: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Any:
         """The result of a function of the native core for a call, with the errors of `execute`."""
-        if kwargs and self._names:
-            args, kwargs = self._names.by_position(args, kwargs)
         try:
-            return run(tuple(args), dict(kwargs or {}))
+            args, kwargs = self._placed(args, kwargs)
+            return run(tuple(args), dict(kwargs))
         except (ArgumentTypeError, ShapeError) as error:
             raise self.executable.worded(error) from None

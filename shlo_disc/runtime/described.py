@@ -12,6 +12,8 @@ from typing import Any
 from shlo_disc.errors import ArtifactError
 from shlo_disc.shape_dialect.dtypes import BY_NUMPY
 
+from .axes import users_shape
+
 SHOWN = 6
 """The most arguments or results of a program that a line has."""
 
@@ -57,9 +59,10 @@ def argument_names(header: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def type_text(row: Mapping[str, Any]) -> str:
-    """`f32[b, 768]` for a row of an artifact's header."""
-    return f"{row['dtype']}[{', '.join(map(str, row['shape']))}]"
+def type_text(row: Mapping[str, Any], is_as_taken: bool = False) -> str:
+    """`f32[b, 768]` for a row of an artifact's header. is_as_taken: in the order of axes of C."""
+    shape = row["shape"] if is_as_taken else users_shape(row)
+    return f"{row['dtype']}[{', '.join(map(str, shape))}]"
 
 
 def size_text(count: int) -> str:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,9 @@ from .call_arguments import takes_call, takes_weights
 from .call_results import CommandTime, MemoryStats, command_times, output_of
 from .cuda_libraries import nccl_names
 from .described import missing_text, program_table, program_text, signature_text, target_row, target_text
-from .dims import by_name, dim_values, shape_of
+from .dims import by_name, dim_values
 from .dtype_faults import with_conversion
+from .header_arrays import bytes_of, sizes_of
 from .in_jax import JaxFunction, is_traced
 from .jax_arrays import jax_converter
 from .keys import key_array, key_dtype
@@ -33,7 +33,7 @@ from .native_owner import NativeOwner
 from .parameter_names import ParameterNames, explained, listed
 from .program_trees import rebuilt, trees_of
 from .tree import TreeSpec
-from .weight_files import named_weights, of_its_dtype, own_copy
+from .weight_files import delete_others, named_weights, of_its_dtype, own_copy
 from .words_of_calls import in_own_words
 from .words_of_torch import BIND, explainer_of_torch, names_of_torch, of_array
 
@@ -142,9 +142,10 @@ class LoadedExecutable(NativeOwner):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program; results are jax.Arrays if any argument is one, else NumPy arrays."""
-        if kwargs and self.parameter_names:
-            args, kwargs = self.parameter_names.by_position(args, kwargs)
+        names = self.parameter_names
         try:
+            if (kwargs and names) or names.turned:
+                args, kwargs = names.by_position(args, kwargs)
             return self._native(*args, **kwargs)
         except (ArgumentTypeError, ShapeError) as error:
             if isinstance(error, ShapeError) or not is_traced(args, kwargs):
@@ -161,14 +162,27 @@ class LoadedExecutable(NativeOwner):
 
         Buffers that are passed for donated arguments are deleted after the call has succeeded.
         """
-        if kwargs and self.parameter_names:
-            args, kwargs = self.parameter_names.by_position(args, kwargs)
         try:
-            return self._native.execute(tuple(args), dict(kwargs or {}), output_of(output))
+            args, kwargs = self._placed(args, kwargs)
+        except ShapeError as error:
+            raise self.worded(error) from None
+        return self.execute_as_taken(args, kwargs, output=output)
+
+    def execute_as_taken(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, output: str | None = None) -> Any:
+        """As `execute`, of arguments by position that have the program's own order of axes, as in C."""
+        try:
+            return self._native.execute(tuple(args), dict(kwargs), output_of(output))
         except (ArgumentTypeError, ShapeError) as error:
-            if isinstance(error, ShapeError) or not is_traced(args, kwargs or {}):
+            if isinstance(error, ShapeError) or not is_traced(args, kwargs):
                 raise self.worded(error) from None
-        return self.in_jax(tuple(args), kwargs or {})
+        return self.in_jax(tuple(args), kwargs)
+
+    def _placed(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """A call as the program takes it. Raises ShapeError."""
+        names = self.parameter_names
+        if (kwargs and names) or names.turned:
+            return names.by_position(tuple(args), kwargs or {})
+        return args, kwargs or {}
 
     def worded(self, error: DiscError, are_weights: bool = False) -> DiscError:
         """The error of a call, with a conversion; for programs of PyTorch it has the names of arguments.
@@ -224,7 +238,7 @@ class LoadedExecutable(NativeOwner):
             raise ValueError(
                 f"'{self.name}' runs on {self.num_replicas} devices, not {len(shards)} shards on {len(places)} devices"
             )
-        calls: list[tuple[Any, dict[str, Any]]] = [(tuple(shard), {}) for shard in shards]
+        calls = [(tuple(self._placed(shard, {})[0]), dict[str, Any]()) for shard in shards]
         memories = [device.default_memory() for device in places]
         first = self._alive()
         on = [self._on.get(place.id, first) for place in places]
@@ -244,7 +258,7 @@ class LoadedExecutable(NativeOwner):
         """The program with its first arguments fixed, such as weights in serving. `output`: as in `execute`.
 
         weights: arguments by their names, in any order: a mapping, such as the `state_dict` of a PyTorch module, or the
-        path of an .npz file; they come after `args`. Their axes are in the user's order, where the program has another.
+        path of an .npz file; they come after `args`. Weights of PyTorch have PyTorch's order of axes, by position too.
         Right-hand sides of matrix products are packed once for all shapes; all other arrays are copied. You may change
         or drop the arrays afterwards. With `donate`, each jax.Array or Buffer is deleted once it has been packed or
         copied, so weights are never in memory twice. With `copy=False`, the arrays are kept alive and read in place,
@@ -271,9 +285,13 @@ class LoadedExecutable(NativeOwner):
         elif not args:
             raise ArgumentTypeError(self._bound_nothing())
         try:
-            return BoundExecutable(self, args, output, donate, copy, buffers)
+            taken = self.parameter_names.as_taken(args)
+            bound = BoundExecutable(self, taken, output, donate, copy, buffers)
         except (ArgumentTypeError, ShapeError) as error:
             raise self.worded(error, are_weights=weights is not None) from None
+        if donate:
+            delete_others(args, taken)
+        return bound
 
     def _bound_nothing(self) -> str:
         """The fault of a `bind` of no arguments, and what to write."""
@@ -291,10 +309,9 @@ class LoadedExecutable(NativeOwner):
         Commands are in program order; a command that runs without the runtime has no calls. Raises the errors of a
         call.
         """
-        if kwargs and self.parameter_names:
-            args, kwargs = self.parameter_names.by_position(args, kwargs)
         try:
-            return command_times(self._alive().profile(tuple(args), dict(kwargs or {})))
+            args, kwargs = self._placed(args, kwargs)
+            return command_times(self._alive().profile(tuple(args), dict(kwargs)))
         except (ArgumentTypeError, ShapeError) as error:
             raise self.worded(error) from None
 
@@ -357,15 +374,7 @@ class LoadedExecutable(NativeOwner):
         arguments = self._level.header["arguments"]
         if len(shapes) != len(arguments):
             raise ShapeError(f"'{self.name}' has {len(arguments)} arguments, not {len(shapes)}")
-        sizes: list[int] = []
-        for given, argument in zip(shapes, arguments, strict=True):
-            whole = argument["shape"]
-            expected = whole[:-1] if "key" in argument else whole
-            shape = shape_of(given)
-            if shape is None or not _fits(shape, expected):
-                wanted = ", ".join(map(str, expected))
-                raise ShapeError(f"{argument['path']} has the shape {given}; the program takes ({wanted})")
-            sizes += [*shape, *whole[len(shape) :]]
+        sizes = [size for given, row in zip(shapes, arguments, strict=True) for size in sizes_of(given, row)]
         return dict(zip(self._symbols, self._alive().symbols_of(sizes), strict=False))
 
     @by_name
@@ -411,7 +420,7 @@ class LoadedExecutable(NativeOwner):
         """The bytes that a call needs at values of the symbols. Raises ShapeError for values that are not allowed."""
         arena_bytes, _, result_bytes = self._plan(dims)
         values = dim_values(self._symbols, dims)
-        arguments = sum(_bytes_of(row, values) for row in self._level.header["arguments"])
+        arguments = sum(bytes_of(row, values) for row in self._level.header["arguments"])
         constants = len(self._level.constants)
         return MemoryStats(arena_bytes, sum(result_bytes), constants, arguments, self._alive().code_bytes)
 
@@ -473,13 +482,6 @@ class LoadedExecutable(NativeOwner):
         return list(dim_values(self._symbols, dims).values())
 
 
-def _fits(shape: Sequence[int], expected: Sequence[int | str]) -> bool:
-    """Tells whether the rank and the static sizes are as expected."""
-    if len(shape) != len(expected):
-        return False
-    return all(isinstance(size, str) or size == actual for size, actual in zip(expected, shape, strict=True))
-
-
 class _Deleted:
     """Stands in for the native executable after `delete`."""
 
@@ -490,9 +492,3 @@ class _Deleted:
         raise RuntimeError(f"the executable '{self._name}' has been deleted")
 
     execute = __call__
-
-
-def _bytes_of(row: Mapping[str, Any], dims: Mapping[str, int]) -> int:
-    """The bytes of an array of the header."""
-    sizes = (Expr.parse(size).evaluate(dims) if isinstance(size, str) else int(size) for size in row["shape"])
-    return math.prod(sizes) * BY_NAME[row["dtype"]].bytes

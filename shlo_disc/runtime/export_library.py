@@ -161,7 +161,7 @@ def _run_signature(header: Mapping[str, Any], name: str, arrays: Sequence[str]) 
     lines = [f"disc_error_t *{name}_run(const disc_plan_t *plan"]
     names = [*argument_names(header), *[""] * len(header["results"])]
     for own, (_, pointer, row), called in zip(arrays, _arrays(header), names, strict=True):
-        text = f"{called}: {type_text(row)}" if called else type_text(row)
+        text = f"{called}: {type_text(row, is_as_taken=True)}" if called else type_text(row, is_as_taken=True)
         text = " ".join(text.split()).replace("*/", "* /").replace("/*", "/ *").replace("\\", "/")
         lines.append(f"    {pointer}{own} /* {text} */")
     return ",\n".join(lines) + ")"

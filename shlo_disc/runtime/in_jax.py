@@ -21,6 +21,7 @@ from shlo_disc.shape_dialect.dtypes import BY_NAME
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import _native
+from .axes import in_users_order
 from .described import program_text
 from .dtype_faults import with_conversion
 from .exporting import keep
@@ -76,7 +77,7 @@ class JaxFunction:
     def run(self, *leaves: Any) -> list[Any]:
         """A call with arrays that are there, such as JAX makes where it differentiates what it does not compile."""
         args, kwargs = self._trees[0].unflatten(_with_keys(leaves, self.header["arguments"]))
-        results: Any = self._result.flatten((self._executable.execute(args, kwargs, output="jax"),))
+        results: Any = self._result.flatten((self._executable.execute_as_taken(args, kwargs, output="jax"),))
         rows = self.header["results"]
         return [
             key_data(r, row["path"], row["key"]) if "key" in row else r for r, row in zip(results, rows, strict=True)
@@ -110,7 +111,8 @@ class JaxFunction:
         if any(is_symbolic_dim(size) for shape in shapes for size in shape):
             return self._symbolic_shapes(shapes)
         given = [
-            shape[:-1] if "key" in row else shape for shape, row in zip(shapes, self.header["arguments"], strict=True)
+            in_users_order(shape[:-1] if "key" in row else shape, row.get("axes", ()))
+            for shape, row in zip(shapes, self.header["arguments"], strict=True)
         ]
         return list(self._executable.result_shapes(**self._executable.dims_of(*given)))
 

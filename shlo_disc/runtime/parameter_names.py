@@ -11,6 +11,7 @@ import numpy as np
 
 from shlo_disc.errors import ArgumentTypeError, ArtifactError
 
+from .axes import Turned, turned
 from .tree import TreeSpec, difference, differing, explainer
 
 
@@ -18,12 +19,13 @@ from .tree import TreeSpec, difference, differing, explainer
 class ParameterNames:
     """The names of a program's positional arguments, "" for one that is not passed by name. False without any.
 
-    axes: for each of them the order of axes in which the program takes what is passed by name, () for its own; () where
-    that holds of all. weights: how many of the first are weights of a PyTorch program; None where that is not known.
+    turned: for each argument how the program takes it, where that is another order of axes than the user's, else None;
+    () where that holds of all. weights: how many of the first are weights of a PyTorch program; None where that is not
+    known.
     """
 
     names: tuple[str, ...]
-    axes: tuple[tuple[int, ...], ...] = ()
+    turned: tuple[Turned | None, ...] = ()
     weights: int | None = None
 
     @classmethod
@@ -35,32 +37,37 @@ class ParameterNames:
             raise ArtifactError("header: 'names' of 'pytree' is not a list of names")
         count, rows = len(in_tree.children[0].children), header["arguments"]
         names = tuple(found) if len(found) <= count else ()
-        axes = [tuple(row.get("axes", ())) for row in rows] if len(rows) == count else [()] * count
+        others = _some([turned(row) for row in rows] if len(rows) == count else ())
         is_known = isinstance(weights, int) and 0 <= weights <= len(names)
-        return cls(names, tuple(axes[: len(names)]), weights if is_known else None)
+        return cls(names, others, weights if is_known else None)
 
     def __bool__(self) -> bool:
         return bool(self.names)
 
     def after(self, count: int) -> ParameterNames:
         """The names when the first `count` arguments are bound."""
-        return ParameterNames(self.names[count:], self.axes[count:])
+        return ParameterNames(self.names[count:], _some(self.turned[count:]))
 
     def by_position(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """A call whose named arguments stand in their places as far as those before them are given."""
+        """A call whose named arguments stand in their places as far as those before them are given, all as the program
+        takes them.
+
+        Raises ShapeError for an array of another shape, in the order of axes in which the user gives it.
+        """
         placed, rest = list(args), dict(kwargs)
         for name in self.names[len(placed) :]:
             if not name or name not in rest:
                 break
-            placed.append(self._as_taken(rest.pop(name), len(placed)))
-        return tuple(placed), rest
+            placed.append(rest.pop(name))
+        is_whole = not rest and len(placed) == len(self.turned)
+        return (self.as_taken(placed) if is_whole else tuple(placed)), rest
 
-    def _as_taken(self, value: Any, place: int) -> Any:
-        """A value that is passed by name, in the order of axes of the argument."""
-        axes = self.axes[place] if self.axes else ()
-        if not axes or len(getattr(value, "shape", ())) != len(axes):
-            return value
-        return value.permute(axes) if hasattr(value, "permute") else np.transpose(value, axes)
+    def as_taken(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The first arguments in the order of axes in which the program takes them. Raises ShapeError."""
+        if len(args) > len(self.turned):
+            return tuple(args)
+        pairs = zip(args, self.turned, strict=False)
+        return tuple(value if other is None else other.taken(value) for value, other in pairs)
 
     def explained(
         self, name: str, expected: TreeSpec, args: Sequence[Any], kwargs: Mapping[str, Any], bound: int = 0
@@ -110,7 +117,11 @@ class ParameterNames:
             count = max(0, self.weights - len(args))
         if missing := [name for name in rest[:count] if name not in weights]:
             raise ArgumentTypeError(f"weights= lacks {listed(missing)}{_ALL if self.weights else ''}")
-        return [*args, *(self._as_taken(weights[name], len(args) + i) for i, name in enumerate(rest[:count]))]
+        return [*args, *(weights[name] for name in rest[:count])]
+
+
+def _some(others: Sequence[Turned | None]) -> tuple[Turned | None, ...]:
+    return tuple(others) if any(others) else ()
 
 
 _ALL = (

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -70,6 +70,13 @@ def of_its_dtype(value: Any, row: Mapping[str, Any]) -> Any:
 def own_copy(value: Any, row: Mapping[str, Any]) -> Any:
     """A copy of an array or a tensor. row: that of the argument in the header."""
     return value.detach().clone() if hasattr(value, "detach") else np.array(of_its_dtype(value, row))
+
+
+def delete_others(given: Sequence[Any], taken: Sequence[Any]) -> None:
+    """Delete what was donated and bound as a copy with its axes in another order."""
+    for value, copy in zip(given, taken, strict=True):
+        if value is not copy and hasattr(value, "delete"):
+            value.delete()
 
 
 def _opened(path: str | os.PathLike[str]) -> Any:
@@ -156,4 +163,12 @@ def advice_on_file(path: str) -> str:
     return ""
 
 
-__all__ = ["advice_on_file", "check_ending", "kind_of_weights", "named_weights", "of_its_dtype", "own_copy"]
+__all__ = [
+    "advice_on_file",
+    "check_ending",
+    "delete_others",
+    "kind_of_weights",
+    "named_weights",
+    "of_its_dtype",
+    "own_copy",
+]

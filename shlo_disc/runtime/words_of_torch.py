@@ -9,6 +9,7 @@ from typing import Any
 
 from shlo_disc.errors import ArgumentTypeError, DiscError, ShapeError
 
+from .axes import IN_C
 from .described import count_text
 from .parameter_names import listed
 from .tree import TreeSpec
@@ -116,6 +117,8 @@ def in_words_of_torch(
     message = _PATH.sub(lambda found: names.get(int(found[1])) or found[0], error.message)
     if isinstance(error, ShapeError):
         found = _MISMATCH.match(message)
+        if found and IN_C in message:
+            return ShapeError(_CONSTANT.sub("", message))
         if found and found[1] in weights:
             return ShapeError(
                 f"{_CONSTANT.sub('', message)}; the shapes of weights are those of the exported module: these weights "

@@ -369,8 +369,8 @@ class ExportedExecutable(Tools):
         """The parameters and buffers that the program reads, by name, as arrays that share the tensors' memory.
 
         They are for `load(path).bind(weights=...)`. Buffers that the program changes are not among them: each call
-        takes these, and `save` writes their values beside the weights. as_taken: in the order of axes in which
-        `executable` takes them as its first arguments, for C.
+        takes these, and `save` writes their values beside the weights. as_taken: in the order of axes in which the
+        program takes them in C; Python takes them in PyTorch's order everywhere.
         """
         names = self.executable.artifact.header["pytree"]["names"]
         tensors = [tensor.detach() for tensor in self._fixed]

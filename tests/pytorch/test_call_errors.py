@@ -351,7 +351,7 @@ CONVOLUTIONS = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_weights_whose_axes_the_program_takes_in_another_order(name: str, dtype: Any, tmp_path: Path) -> None:
-    """By name, weights have PyTorch's order, whether they come from the file, from `weights()` or a checkpoint."""
+    """Weights have PyTorch's order by name and by position, from the file, from `weights()` or a checkpoint."""
     make, sizes = CONVOLUTIONS[name]
     module = make().eval().to(dtype)
     run = shlo_disc.compile(program(module, ones(2, *sizes).to(dtype), input={0: Dim("batch")}))
@@ -360,13 +360,20 @@ def test_weights_whose_axes_the_program_takes_in_another_order(name: str, dtype:
     x = torch.randn(5, *sizes).to(dtype)
     with torch.no_grad():
         wanted = module(x).float().numpy()
-    file, taken = np.load(tmp_path / "weights.npz"), run.weights(as_taken=True)
+    file, own = np.load(tmp_path / "weights.npz"), [*run.weights().values()]
     found = [
         loaded.bind(weights=file)(x),
         loaded.bind(weights=run.weights())(x),
         loaded.bind(weights=module.state_dict())(x),
-        loaded.bind(*taken.values())(x),
-        loaded(*taken.values(), x),
+        loaded.bind(*own)(x),
+        loaded.bind(own[0])(*own[1:], x),
+        loaded.bind(*own, copy=False)(x),
+        loaded(*own, x),
+        loaded.execute((*own, x)),
+        loaded.execute_async((*own, x)).result(),
+        run.executable(*own, x),
+        run.executable.bind(*own)(x),
+        loaded(own[0], **{**dict(list(run.weights().items())[1:]), loaded.parameter_names.names[-1]: x}),
         loaded(**run.weights(), **{loaded.parameter_names.names[-1]: x}),
     ]
     for result in found:

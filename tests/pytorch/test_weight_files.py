@@ -403,3 +403,68 @@ def test_values_of_buffers_that_a_program_changes(tmp_path: Path) -> None:
         assert int(bound.buffers["1.num_batches_tracked"]) == int(start)
         with torch.no_grad():
             np.testing.assert_allclose(y, module(x).numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def convolution(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path]:
+    place = tmp_path_factory.mktemp("convolution")
+    module = torch.nn.Conv2d(2, 5, (3, 4)).eval()
+    run = shlo_disc.compile(torch.export.export(module, (torch.ones(2, 2, 8, 9),), dynamic_shapes=({0: B},)))
+    run.save(place / "program.disc", weights=place / "weights.npz")
+    return run, shlo_disc.load(place / "program.disc", trust=True), place
+
+
+def test_shapes_of_weights_are_those_of_pytorch(convolution: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """In Python; `info` shows those of C beside them, which `weights(as_taken=True)` has."""
+    run, program, place = convolution
+    for text in (program.signature, str(run.signature), str(run.executable.signature)):
+        assert "weight: f32[5, 2, 3, 4], bias: f32[5], input: f32[b, 2, 8, 9]" in text
+    for shown in (program, run, run.executable, program.artifact, program.bind(weights=run.weights())):
+        assert "(f32[5, 2, 3, 4], f32[5], f32[b, 2, 8, 9])" in repr(shown)
+        assert "[3, 4, 2, 5]" not in repr(shown) + shown._repr_html_()
+    assert program.dims_of((5, 2, 3, 4), (5,), (7, 2, 8, 9)) == {"b": 7}
+    assert main(["info", str(place / "program.disc")]) == 0
+    assert "weight: f32[5, 2, 3, 4], in C f32[3, 4, 2, 5]\n" in capsys.readouterr().out
+    assert run.weights(as_taken=True)["weight"].shape == (3, 4, 2, 5)
+    run.explain(b=3)
+    assert run.profile(torch.ones(3, 2, 8, 9))
+    assert program.profile(*run.weights().values(), torch.ones(3, 2, 8, 9))
+
+
+def test_weights_in_the_order_of_c(convolution: Any) -> None:
+    """They are refused where their sizes tell, with what to give."""
+    run, program, _ = convolution
+    taken, x = run.weights(as_taken=True), np.ones((3, 2, 8, 9), np.float32)
+    for call in (
+        lambda: program.bind(*taken.values()),
+        lambda: program.bind(weights=taken),
+        lambda: program(*taken.values(), x),
+        lambda: program(**taken, input=x),
+        lambda: program.execute((*taken.values(), x)),
+        lambda: program.profile(*taken.values(), x),
+    ):
+        with pytest.raises(ShapeError) as caught:
+            call()
+        assert caught.value.message == (
+            "Shape mismatch for weight.shape[0]: expected (5, 2, 3, 4) and called with (3, 4, 2, 5), its shape in C: "
+            "give it in PyTorch's order of axes, as in module.state_dict()"
+        )
+    wide = np.ones((5, 2, 3), np.float32)
+    with pytest.raises(ShapeError, match=r"Rank mismatch for weight: expected \(5, 2, 3, 4\) .* with \(5, 2, 3\); the"):
+        program.bind(wide)
+    with pytest.raises(ArgumentTypeError, match="gives weight by position, and lacks bias, input"):
+        program(x)
+
+
+def test_donated_weights_in_another_order(convolution: Any) -> None:
+    jax = pytest.importorskip("jax")
+    run, program, _ = convolution
+    x = np.ones((3, 2, 8, 9), np.float32)
+    wanted = program.bind(*run.weights().values())(x)
+    donated = [jax.numpy.array(a) for a in run.weights().values()]
+    traced = jax.jit(lambda *args: program(*args))(*donated, x)
+    np.testing.assert_allclose(traced, wanted, rtol=1e-5, atol=1e-6)
+    buffers = run.executable.bind(weights=run.weights(), copy=False)
+    np.testing.assert_array_equal(buffers(x), wanted)
+    np.testing.assert_array_equal(program.bind(*donated, donate=True)(x), wanted)
+    assert all(array.is_deleted() for array in donated)

@@ -43,7 +43,8 @@ class TensorSpec:
     def __repr__(self) -> str:
         if self.key:
             return f"{self.path}: key<{self.key}>[{', '.join(str(d) for d in self.dims[:-1])}]"
-        return f"{self.path}: {self.dtype}[{', '.join(str(d) for d in self.dims)}]"
+        dims = [self.dims[self.axes.index(axis)] for axis in range(len(self.axes))] or self.dims
+        return f"{self.path}: {self.dtype}[{', '.join(str(d) for d in dims)}]"
 
 
 @dataclass(frozen=True)

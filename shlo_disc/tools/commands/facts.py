@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import FORMAT_VERSION
+from shlo_disc.runtime.axes import turned, users_shape
 from shlo_disc.runtime.cpu_features import level_of, missing_features
 from shlo_disc.runtime.described import argument_names, reading_header, target_text, type_text
 from shlo_disc.runtime.elf_symbols import functions
@@ -97,8 +98,9 @@ def signature_lines(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _tensor_line(row: Mapping[str, Any]) -> str:
-    """`args[0] (x): f32[b, 768]`."""
-    return f"{_place(row)}: {type_text(row)}"
+    """`args[0] (x): f32[b, 768]`, and for C where it takes another order of axes."""
+    in_c = {**row, "shape": row["shape_in_c"]} if "shape_in_c" in row else None
+    return f"{_place(row)}: {type_text(row)}{f', in C {type_text(in_c)}' if in_c else ''}"
 
 
 def _place(row: Mapping[str, Any]) -> str:
@@ -108,7 +110,8 @@ def _place(row: Mapping[str, Any]) -> str:
 
 
 def _tensor(row: Mapping[str, Any]) -> Facts:
-    return {key: row[key] for key in ("path", "dtype", "shape", "donated", "memory", "layout", "key") if key in row}
+    known = {key: row[key] for key in ("path", "dtype", "shape", "donated", "memory", "layout", "key") if key in row}
+    return known if turned(row) is None else {**known, "shape": [*users_shape(row)], "shape_in_c": row["shape"]}
 
 
 def _symbol(row: Mapping[str, Any]) -> Facts:
