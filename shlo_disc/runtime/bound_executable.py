@@ -110,8 +110,10 @@ class BoundExecutable(NativeOwner):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program on its other arguments; results are jax.Arrays if any argument, bound or not, is one."""
+        names = self._names
         try:
-            args, kwargs = self._placed(args, kwargs)
+            if (kwargs and names) or names.turned:
+                args, kwargs = names.by_position(args, kwargs)
             return self._native.execute(args, kwargs, self._output)
         except (ArgumentTypeError, ShapeError) as error:
             raise self.executable.worded(error) from None
