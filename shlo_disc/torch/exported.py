@@ -64,7 +64,7 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     relations = _relations_of(program)
     translated = translate(
         plain.graph_module, _name_of(program), ranges=ranges, first=state, bound=len(fixed), relations=relations,
-        names=_names_of(program),
+        names=_names_of(program), literals=_literals_of(plain),
     )  # fmt: skip
     structure = Structure(plain)
     names = _names_of_arguments(plain, structure, len(translated.captured), translated.draws)
@@ -257,6 +257,12 @@ def _state(program: ExportedProgram) -> tuple[list[Any], list[Any]]:
     changed = {spec.target for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION}
     state = [spec for spec in signature.input_specs if spec.kind in _STATE]
     return [s for s in state if s.target not in changed], [s for s in state if s.target in changed]
+
+
+def _literals_of(program: ExportedProgram) -> dict[str, Any]:
+    """The tensors of numbers in the user's code, such as `torch.tensor([0, 4])`, by their placeholders."""
+    specs = [s for s in program.graph_signature.input_specs if s.kind == InputKind.CONSTANT_TENSOR]
+    return {s.arg.name: program.constants[s.target] for s in specs if str(s.target).startswith("lifted_tensor")}
 
 
 def _names_of_arguments(program: ExportedProgram, structure: Structure, captured: int, draws: bool) -> tuple[str, ...]:

@@ -209,3 +209,66 @@ def test_indices_that_follow_from_sizes(function: Callable[..., Any]) -> None:
     right, raised = agrees(run, function, calls)
     assert right >= 5
     assert raised >= 5
+
+
+class Applied(torch.nn.Module):
+    """A function of `x`."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Any) -> Any:
+        return self.function(x)
+
+
+TOO_SHORT = {
+    "indices in code": (lambda x: x[:, torch.tensor([0, 4])], 5, "reads indices up to 4, which are out of range"),
+    "from the end": (lambda x: x[:, [-5, 0]], 5, "reads indices from -5 on, which are out of range"),
+    "index_select": (lambda x: x.index_select(1, torch.tensor([4, 0])), 5, "reads indices up to 4"),
+    "index_put": (lambda x: x.index_put((torch.tensor([0]), torch.tensor([4])), x[0, :1]), 5, "indices up to 4"),
+    "argmax": (lambda x: x.argmax(1), 1, "asks that n >= 1"),
+    "argmax of all": (lambda x: x.argmax(), 1, "asks that n >= 1"),
+    "max": (lambda x: x.max(1)[0], 1, "asks that n >= 1"),
+    "amin": (lambda x: x.amin(1), 1, "asks that n >= 1"),
+    "aminmax": (lambda x: torch.aminmax(x, dim=1)[0], 1, "asks that n >= 1"),
+}
+
+
+@pytest.mark.parametrize("name", TOO_SHORT)
+def test_sizes_that_eager_refuses(name: str) -> None:
+    """The least size that eager takes is right, and one less is an error here too."""
+    function, least, words = TOO_SHORT[name]
+    sizes = ({1: torch.export.Dim("n")},)
+    run = shlo_disc.compile(torch.export.export(Applied(function), (torch.randn(2, 9),), dynamic_shapes=sizes))
+    for size in (9, least):
+        x = torch.randn(2, size)
+        torch.testing.assert_close(run(x), function(x))
+    x = torch.randn(2, least - 1)
+    with pytest.raises((IndexError, RuntimeError)):
+        function(x)
+    with pytest.raises(shlo_disc.ShapeError, match=words):
+        run(x)
+
+
+def test_empty_axes_that_eager_takes() -> None:
+    """Ops that PyTorch takes apart into maxima are right of nothing."""
+
+    def function(x: Any) -> Any:
+        return x.softmax(1), x.log_softmax(1), x.logsumexp(1), x.amax(0), x.T.argmax(1)[:0], x[:, :0].amax(0)
+
+    sizes = ({1: torch.export.Dim("n")},)
+    run = shlo_disc.compile(torch.export.export(Applied(function), (torch.randn(2, 9),), dynamic_shapes=sizes))
+    for size in (0, 1, 5):
+        x = torch.randn(2, size)
+        torch.testing.assert_close(run(x), function(x))
+
+
+def test_indices_in_code_under_torch_compile() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: x[:, torch.tensor([0, 4])], backend=shlo_disc.torch.backend, dynamic=True)
+    for size in (9, 5):
+        x = torch.randn(2, size)
+        torch.testing.assert_close(compiled(x), x[:, [0, 4]])
+    with pytest.raises(shlo_disc.ShapeError, match="reads indices up to 4"):
+        compiled(torch.randn(2, 3))

@@ -19,6 +19,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
 
 from .complex_numbers import joined, parts
 from .graph import Graph, axis_of, numbers_of
+from .index_ranges import check_not_negative
 from .indexing import gather_at
 from .relations import state
 from .table import translates
@@ -135,6 +136,8 @@ def windows(t: Graph, x: ir.Value, axis: int, size: Any, step: Any) -> ir.Value:
     if not rank:
         return t.reshape(x, t.dims)
     number = axis_of(axis, rank)
+    whole = dims_of(x)[number]
+    check_not_negative(t, whole - t.dims[-1], f"windows of {t.dims[-1]} do not fit in {whole}, which {t.line} reads")
     dims = (t.dims[number], t.dims[-1])
     first = build.multiply(t.iota(dims, 0, torch.int64), t.operand(step, torch.int64, dims))
     places = t.reshape(build.add(first, t.iota(dims, 1, torch.int64)), (*dims, _ONE))

@@ -31,6 +31,7 @@ from . import table
 from .assumed import asserted, equations, is_assumed
 from .control import HIGHER
 from .graph import LEAVE, Graph, Spec
+from .index_ranges import ends_of_literal
 from .lines import line_of, location
 from .random_numbers import DRAWING
 from .relations import assert_holds, bind
@@ -78,20 +79,23 @@ def translate(
     has_strides: bool = False,
     relations: Iterable[Any] = (),
     names: Mapping[Any, str] = MappingProxyType({}),
+    literals: Mapping[str, torch.Tensor] = MappingProxyType({}),
 ) -> Translated:
     """The graph of a module whose nodes have been traced with symbolic sizes.
 
     ranges: pairs of a SymPy symbol and PyTorch's range of it, which each call checks. first: names of placeholders that
     come before the others, in this order. bound: how many of these are the same in many calls, as the captured tensors
     are. has_strides: arguments and results lie in memory in the order of axes that PyTorch says. relations: of sizes,
-    in SymPy's terms, that the graph is right for; each call checks them. names: the user's, of SymPy's symbols.
+    in SymPy's terms, that the graph is right for; each call checks them. names: the user's, of SymPy's symbols. literals:
+    tensors of numbers in the user's code, by their placeholders.
     Placeholders that stand for None, a bool, a str or another constant are no arguments of the function.
     Raises UnsupportedError listing every op that has no translation, with the user's lines.
     """
     _check_supported(module)
     symbols = {symbol: Expr.symbol(own) for symbol, own in names.items()}
     with make_context() as context, ir.Location.unknown():
-        return _Walk(module, Graph(context, Sizes(symbols)), name, first, has_strides).run(ranges, relations, bound)
+        walk = _Walk(module, Graph(context, Sizes(symbols)), name, first, has_strides)
+        return walk.run(ranges, relations, bound, literals)
 
 
 def _check_supported(module: torch.fx.GraphModule) -> None:
@@ -169,7 +173,9 @@ class _Walk:
         self.graphs: dict[Node, torch.fx.GraphModule] = {}
         self.orders: dict[Node, tuple[int, ...] | None] = {}
 
-    def run(self, ranges: Iterable[Any], relations: Iterable[Any], bound: int) -> Translated:
+    def run(
+        self, ranges: Iterable[Any], relations: Iterable[Any], bound: int, literals: Mapping[str, torch.Tensor]
+    ) -> Translated:
         """The whole."""
         nodes = list(self.module.graph.nodes)
         self.captured = dict(self._tensors_of(self.module))
@@ -179,6 +185,7 @@ class _Walk:
         placeholders = [*self.captured, *given]
         for place, node in enumerate(placeholders):
             self.orders[node] = self._order_of(node, is_bound=place < len(self.captured) + bound)
+            self.graph.literals |= ends_of_literal(place, self.captured.get(node, literals.get(node.name)))
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             self.graph.stated = self._stated(placeholders)

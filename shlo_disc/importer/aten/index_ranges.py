@@ -7,11 +7,12 @@ relation of these sizes, which each call checks; where they are data, ops read t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 
-from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -27,7 +28,7 @@ def check_in_range(t: Graph, index: ir.Value, size: Expr, may_be_negative: bool)
 
     Inside loops and branches, which a call may not reach, nothing is checked.
     """
-    found = _range_of(index) if _is_always_run() else None
+    found = (_range_of(index) or _of_literal(t, index)) if _is_always_run() else None
     if found is None:
         return
     low, high = found
@@ -37,6 +38,44 @@ def check_in_range(t: Graph, index: ir.Value, size: Expr, may_be_negative: bool)
         _check(
             t, low, "GE", least, f"{t.line} reads indices from {low} on, which are out of range for an axis of {size}"
         )
+
+
+def ends_of_literal(place: int, value: torch.Tensor | None) -> dict[int, tuple[int, int]]:
+    """The least and the greatest element of a tensor of integers in the user's code, by its place; {} for others."""
+    if value is None or isinstance(value, FakeTensor) or value.dtype not in (torch.int64, torch.int32):
+        return {}
+    if not 0 < value.numel() <= _MOST_READ:
+        return {}
+    with unset_fake_temporarily():
+        return {place: (int(value.min()), int(value.max()))}
+
+
+_MOST_READ = 1 << 20
+"""Larger tensors are tables, and not numbers in code."""
+
+
+def _of_literal(t: Graph, value: ir.Value) -> Range | None:
+    """The range of numbers in the user's code; None for all else."""
+    while not isinstance(value.owner, ir.Block):
+        if _RULES.get(value.owner.name) not in (_same, _converted):
+            return None
+        value = value.owner.operands[0]
+    ends = t.literals.get(ir.BlockArgument(value).arg_number)
+    return None if ends is None else (Expr.const(ends[0]), Expr.const(ends[1]))
+
+
+def check_elements(t: Graph, dims: Dims, axes: Sequence[int]) -> None:
+    """Check at each call that axes have elements, of which an op picks one: eager raises an error where they have none.
+
+    Nothing is checked of what PyTorch has taken apart into the op, which may be right of nothing, nor inside loops.
+    """
+    whole = t.node.meta.get("original_aten")
+    if whole is not None and str(whole) not in (str(t.node.target), "aten.aminmax.default"):
+        return
+    for axis in axes or range(len(dims)):
+        size = dims[axis]
+        if size.constant is None and _is_always_run():
+            _check(t, size, "GE", Expr.const(1), f"Expected {size} >= 1, which {t.line} requires.")
 
 
 def check_equal(t: Graph, size: Expr, wanted: Expr, what: str) -> None:

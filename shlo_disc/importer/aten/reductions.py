@@ -14,6 +14,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import ir
 
 from .graph import Graph, axes_of, axis_of, working
+from .index_ranges import check_elements
 from .table import add, translates
 
 
@@ -133,12 +134,14 @@ def moments(t: Graph, x: ir.Value, axes: Sequence[int], correction: Any = 0) -> 
 @translates("amax", "max")
 def amax(t: Graph, x: ir.Value, axes: Any = None, *_: Any) -> ir.Value:
     """The largest element along axes."""
+    check_elements(t, dims_of(x), axes_of(axes, len(dims_of(x))))
     return t.reshape(largest(t, x, axes_of(axes, len(dims_of(x)))), t.dims)
 
 
 @translates("amin", "min")
 def amin(t: Graph, x: ir.Value, axes: Any = None, *_: Any) -> ir.Value:
     """The smallest element along axes."""
+    check_elements(t, dims_of(x), axes_of(axes, len(dims_of(x))))
     return t.reshape(smallest(t, x, axes_of(axes, len(dims_of(x)))), t.dims)
 
 
@@ -169,6 +172,7 @@ def _index_of(reduce: Callable[[Graph, ir.Value, Sequence[int]], ir.Value]) -> C
     def translate(t: Graph, x: ir.Value, axis: int | None = None, *_: Any) -> ir.Value:
         if not dims_of(x):
             return t.constant(0, torch.int64, t.dims)
+        check_elements(t, dims_of(x), [] if axis is None else [axis_of(axis, len(dims_of(x)))])
         value = t.reshape(x, (product(dims_of(x)),)) if axis is None else x
         number = axis_of(axis or 0, len(dims_of(value)))
         return t.reshape(first_index(t, value, reduce(t, value, [number]), number), t.dims)
@@ -185,6 +189,7 @@ def _extremum_and_index(reduce: Callable[[Graph, ir.Value, Sequence[int]], ir.Va
         if not dims_of(x):
             return x, t.constant(0, torch.int64)
         number = axis_of(axis, len(dims_of(x)))
+        check_elements(t, dims_of(x), [number])
         found = reduce(t, x, [number])
         return t.reshape(found, t.dims), t.reshape(first_index(t, x, found, number), t.dims)
 
