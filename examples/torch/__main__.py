@@ -16,6 +16,10 @@ from typing import Any, NamedTuple
 import torch
 
 import shlo_disc
+
+if not __package__:
+    sys.exit("run it from the folder of the repository as a module: python -m examples.torch tagger")
+
 from examples.torch import bert, conformer, gpt2, resnet, tagger, training
 from shlo_disc.torch import as_scans, backend, graph_count
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from shlo_disc.errors import ArgumentTypeError, OptionError
+from shlo_disc.errors import ArgumentTypeError, OptionError, reading
 from shlo_disc.shape_dialect.dtypes import BY_NAME, numpy_dtype
 
 NPZ, NPY = "an .npz file of arrays", "an .npy file of one array"
@@ -34,7 +34,9 @@ def named_weights(weights: Any) -> Iterator[Mapping[str, Any]]:
     Raises ArgumentTypeError for what is neither, and OSError.
     """
     if isinstance(weights, str | os.PathLike):
-        with _opened(weights) as arrays:
+        with reading(weights, wanted=f"weights= is the path of an .npz file: {_WRITE}"):
+            file = _opened(weights)
+        with file as arrays:
             yield arrays
         return
     if not hasattr(weights, "keys") or not hasattr(weights, "__getitem__"):

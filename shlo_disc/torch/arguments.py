@@ -77,6 +77,8 @@ class Structure:
             raise ArgumentTypeError(f"{what} is {type(value).__name__}, and the program takes an integer{remedy}")
         remedy = f": give torch.tensor({path}, dtype={dtype})" if is_number else ""
         remedy = f"; make it one by torch.from_numpy({path})" if isinstance(value, np.ndarray) else remedy
+        if value is None:
+            remedy = ": give a tensor, or export another program with None for it, and call that"
         raise ArgumentTypeError(f"{what} is {type(value).__name__}, not a tensor{remedy}")
 
     def _difference(self, found: _pytree.TreeSpec) -> str:
@@ -112,7 +114,8 @@ class Structure:
         if positional > most:
             return f"gives {positional} by position: pass {', '.join(f'{n}=...' for n in wanted[most:])} by name"
         missing = [name for name in wanted if name not in given]
-        return f"lacks {', '.join(missing)}: pass it, or export the program with the arguments that calls give"
+        what = "it" if len(missing) == 1 else "them"
+        return f"lacks {', '.join(missing)}: pass {what}, or export the program with the arguments that calls give"
 
 
 _DETACHED = (

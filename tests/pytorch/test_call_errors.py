@@ -100,7 +100,7 @@ CASES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], type[DiscError], str]
     "a range": (lambda: scaled(max=8), (ones(9, 4),), ShapeError, r"batch is above its range, which ends at 8, by max"),
     "two sizes": (added, (ones(3, 4), ones(2, 4)), ShapeError, r"y\.shape\[0\] is 2, and rows is 3\..*rows = 3"),
     "a dtype": (scaled, (ones(2, 4).double(),), ArgumentTypeError, r"convert it by tokens\.to\(torch\.float32\)"),
-    "no tensor": (scaled, (None,), ArgumentTypeError, "the argument tokens is NoneType, not a tensor"),
+    "no tensor": (scaled, (None,), ArgumentTypeError, "tokens is NoneType, not a tensor: give a tensor"),
     "more arguments": (
         scaled, (ones(2, 4), ones(2, 3)), ArgumentTypeError, r"exported for forward\(tokens\), and the call gives 2",
     ),

@@ -113,6 +113,25 @@ def test_programs_of_other_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[s
             assert main(["info", str(tmp_path / "program.disc")]) == 0
 
 
+def test_a_path_of_weights_without_a_file(folder: Path, loaded: Any) -> None:
+    with pytest.raises(FileNotFoundError, match=r"did you mean '.*weights\.npz'"):
+        loaded.bind(weights=folder / "weight.npz")
+    with pytest.raises(
+        FileNotFoundError, match=r"weights= is the path of an \.npz file: run\.save\(path, weights=file"
+    ):
+        loaded.bind(weights=folder / "nope.npz")
+
+
+def test_remedies_for_commands_that_need_the_program(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The calls of Python that they name work."""
+    exported = torch.export.export(Shifted(), (torch.ones(2, 4), torch.ones(2, 3)), dynamic_shapes=({0: B}, {0: B}))
+    for command in ("explain", "report"):
+        assert main([command, str(folder / "program.disc")]) == 1
+        first, second = re.search(r"as in `run = (.*?)` and `(.*?)` in Python", capsys.readouterr().err).groups()  # type: ignore[union-attr]
+        run = eval(first, {"shlo_disc": shlo_disc, "exported": exported})  # noqa: S307
+        assert eval(second, {"run": run})  # noqa: S307
+
+
 def test_weights_as_programs(folder: Path) -> None:
     with pytest.raises(ArtifactError, match=r"weights.npz' is an .npz file .*bind\(weights=\.\.\.\)"):
         shlo_disc.load(folder / "weights.npz", trust=True)

@@ -51,12 +51,12 @@ class Spec:
 class Graph:
     """A translation under way. Ops are built at the insertion point, at the place of the op that is translated.
 
-    `sizes` reads the expressions of SymPy. `outs` are the results of that op as PyTorch says they are. `stated` are the
-    symbols that the program's arguments determine, `bound` those that were read from data, and `reals` floats that the
-    program is given (f64), by the expressions of SymPy that they are. `sources` says of PyTorch's symbols that are data
-    what they are, in messages. `literals` has the least and the greatest element of arguments that are numbers in the
-    user's code, such as `torch.tensor([0, 4])`, by their positions. `key` is what random numbers are drawn by, an argument of the program. `loops` says how
-    many loops the op is in.
+    `sizes` reads the expressions of SymPy. `outs` are the results of that op as PyTorch says they are. `stated` are
+    the symbols that the program's arguments determine, `bound` those that were read from data, and `reals` floats
+    that the program is given (f64), by the expressions of SymPy that they are. `sources` says of PyTorch's symbols
+    that are data what they are, in messages. `literals` has the least and the greatest element of arguments that
+    are numbers in the user's code, such as `torch.tensor([0, 4])`, by their positions. `key` is what random numbers
+    are drawn by, an argument of the program. `loops` says how many loops the op is in.
     """
 
     def __init__(self, context: ir.Context, sizes: Sizes):

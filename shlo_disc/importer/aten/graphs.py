@@ -8,7 +8,7 @@ types are exact from the start and nothing is inferred here. A size is an expres
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -86,8 +86,8 @@ def translate(
     ranges: pairs of a SymPy symbol and PyTorch's range of it, which each call checks. first: names of placeholders that
     come before the others, in this order. bound: how many of these are the same in many calls, as the captured tensors
     are. has_strides: arguments and results lie in memory in the order of axes that PyTorch says. relations: of sizes,
-    in SymPy's terms, that the graph is right for; each call checks them. names: the user's, of SymPy's symbols. literals:
-    tensors of numbers in the user's code, by their placeholders.
+    in SymPy's terms, that the graph is right for; each call checks them. names: the user's, of SymPy's symbols.
+    literals: tensors of numbers in the user's code, by their placeholders.
     Placeholders that stand for None, a bool, a str or another constant are no arguments of the function.
     Raises UnsupportedError listing every op that has no translation, with the user's lines.
     """
@@ -101,7 +101,7 @@ def translate(
 def _check_supported(module: torch.fx.GraphModule) -> None:
     known = table.rows()
     found = [
-        Unsupported(_shown(n), "", line_of(n), _UNKNOWN if table.name_of(n.target) not in known else _COMPLEX, LEAVE)
+        Unsupported(_shown(n), "", line_of(n), *_why(n, known))
         for part in [module, *(m for m in module.modules() if isinstance(m, torch.fx.GraphModule) and m is not module)]
         for n in part.graph.nodes
         if n.op == "call_function"
@@ -111,6 +111,14 @@ def _check_supported(module: torch.fx.GraphModule) -> None:
     ]
     if found:
         raise UnsupportedError(list(dict.fromkeys(found)))
+
+
+def _why(node: Node, known: Container[str]) -> tuple[str, str]:
+    """The reason that an op is not supported, and what to do."""
+    name = table.name_of(node.target)
+    if name.startswith("_foreach_"):
+        return _UNKNOWN, "give the optimizer foreach=False, or write a loop over the tensors"
+    return (_COMPLEX if name in known else _UNKNOWN), LEAVE
 
 
 _UNKNOWN, _COMPLEX = "this op has no translation", "this op has no translation of complex numbers"

@@ -18,6 +18,7 @@ from shlo_disc.lowering.progress import Watch, is_terminal
 from shlo_disc.options import CPU, CPUS, TARGETS, Options, Schedule, flagged, stated_cpu
 from shlo_disc.runtime import Artifact
 from shlo_disc.runtime.artifact import MAGIC
+from shlo_disc.runtime.words_of_torch import names_of_torch
 
 if TYPE_CHECKING:
     from shlo_disc.driver.executable import Executable
@@ -139,14 +140,23 @@ def source_of(file: str, command: str) -> Path | bytes:
     with program.open("rb") as start:
         if start.read(len(MAGIC)) != MAGIC:
             return program
-    sizes = ",".join(f"{symbol['name']}=1" for symbol in Artifact.open(program).header["symbols"])
+    header = Artifact.open(program).header
+    sizes = ",".join(f"{symbol['name']}=1" for symbol in header["symbols"])
     dims = f" --dims {sizes}" if sizes else ""
     tool, name = "python -m shlo_disc", shlex.quote(file)
+    call = _in_python(command, sizes) if names_of_torch(header) else f"`{tool} {command} program.mlir{dims}`"
     raise ProgramError(
         f"the program {file!r} is a compiled artifact: {command} needs the program that it was compiled from, as in "
-        f"`{tool} {command} program.mlir{dims}`. Of {file}, `{tool} bench {name} --trust{dims}` measures calls, "
+        f"{call}. Of {file}, `{tool} bench {name} --trust{dims}` measures calls, "
         f"`{tool} disasm {name}` prints the machine code, and `{tool} inspect {name}` its sizes, constants and sections"
     )
+
+
+def _in_python(command: str, sizes: str) -> str:
+    """The call of Python that does for a program of PyTorch what a command does for a file of its text."""
+    values = sizes.replace(",", ", ")
+    calls = {"explain": f"explain({values})", "report": f"report(dims=dict({values}))" if sizes else "report()"}
+    return f"`run = shlo_disc.compile(exported)` and `run.{calls.get(command, f'{command}(...)')}` in Python"
 
 
 def check_files(files: Sequence[str]) -> None:
