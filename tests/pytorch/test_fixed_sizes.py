@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What docs/torch.md says to write in place of functions whose sizes PyTorch fixes serves every size."""
+"""Forms that docs/torch.md has in place of functions whose sizes PyTorch fixes, and that serve every size."""
 
 from __future__ import annotations
 
