@@ -5,7 +5,6 @@
 #include "vectors.h"
 
 #include <array>
-#include <cstring>
 
 namespace disc::dots {
 
@@ -48,17 +47,16 @@ template <typename T, int64_t rows, int64_t columns> DISC_AVX2 void multiply(con
         sums[i][j] = V::add_product(left, right[j], sums[i][j]);
     }
   }
+#pragma GCC unroll 4
   for (int64_t i = 0; i < rows; ++i)
+#pragma GCC unroll 4
     for (int64_t j = 0; j < columns; ++j) {
-      T parts[lanes], sum = 0;
-      std::memcpy(parts, &sums[i][j], sizeof parts);
-      for (int64_t half = lanes / 2; half > 0; half /= 2)
-        for (int64_t lane = 0; lane < half; ++lane)
-          parts[lane] += parts[lane + half];
+      T sum = 0;
       for (int64_t rest = k; rest < block.k; ++rest)
         sum += block.a[i * block.a_step + rest] * block.b[j * block.b_step + rest];
       T &result = block.c[i * block.c_m + j * block.c_n];
-      result = block.adds ? result + (parts[0] + sum) : parts[0] + sum;
+      sum += V::total(sums[i][j]);
+      result = block.adds ? result + sum : sum;
     }
 }
 

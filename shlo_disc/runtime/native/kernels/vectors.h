@@ -28,6 +28,12 @@ template <> struct Vector256<float> {
   DISC_AVX2 static Type repeat(float value) { return _mm256_set1_ps(value); }
   DISC_AVX2 static void store(float *to, Type value) { _mm256_storeu_ps(to, value); }
   DISC_AVX2 static Type add_product(Type a, Type b, Type sum) { return _mm256_fmadd_ps(a, b, sum); }
+  /// The sum of the elements: of halves, then of their halves.
+  DISC_AVX2 static float total(Type value) {
+    __m128 half = _mm_add_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
+    __m128 quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(quarter, _mm_movehdup_ps(quarter)));
+  }
 };
 template <> struct Vector256<double> {
   using Type = __m256d;
@@ -41,6 +47,10 @@ template <> struct Vector256<double> {
   DISC_AVX2 static Type repeat(double value) { return _mm256_set1_pd(value); }
   DISC_AVX2 static void store(double *to, Type value) { _mm256_storeu_pd(to, value); }
   DISC_AVX2 static Type add_product(Type a, Type b, Type sum) { return _mm256_fmadd_pd(a, b, sum); }
+  DISC_AVX2 static double total(Type value) {
+    __m128d half = _mm_add_pd(_mm256_castpd256_pd128(value), _mm256_extractf128_pd(value, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
+  }
 };
 
 template <typename T> struct Vector512;
