@@ -55,7 +55,7 @@ class _Sizes(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """What is left of a frame when it has gone on."""
+    """The rest of a frame that has gone on."""
 
     f_code: Any
     f_lineno: int

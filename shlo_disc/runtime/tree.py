@@ -219,7 +219,7 @@ def difference(path: str, spec: TreeSpec, value: Any) -> str:
 
 
 class _OtherKeys(str):
-    """What is different about the keys of a dict. lacking, more: its keys, beside those that both have."""
+    """The difference between the keys of a dict. lacking, more: its keys, beside those that both have."""
 
     lacking: list[str]
     more: list[str]
