@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Products of few rows or columns against float64 NumPy: each layout, with gaps, in batches, without a byte too far.
 
-Sizes lie on both sides of what the runtime decides at: 2, 3, 18 and 42 rows, 64 columns, 128 terms, a vector, strips of
+Sizes lie on both sides of what the runtime decides at: 2, 3, 18, 36 and 42 rows, 64 columns, 128 terms, a vector, strips of
 1 to 8 vectors for up to 6 or 8 rows, 96 or 128 rows of a strip, 12 columns and 4, 6 or 8 rows of the other operand
 together, chunks of 4,096 terms (2,048 of f64) and of as many columns, 24 MiB of the other operand.
 """
@@ -77,7 +77,7 @@ def test_each_width(device: _native.Processors, dtype: type, vector_bits: int) -
 def test_strips_of_each_width(device: _native.Processors, dtype: type, vector_bits: int) -> None:
     """Each number of rows, with strips of each number of vectors, the last of which is full or not."""
     rng = np.random.default_rng(4)
-    for rows in (*range(1, 20), 24, 25, 41, 42, 43):
+    for rows in (*range(1, 20), 24, 25, 36, 37, 41, 42, 43):
         for n, k in ((64, 1), (79, 97), (96, 3), (107, 129), (128, 2), (150, 5), (173, 96), (184, 128), (193, 4)):
             a, b = laid_out((rows, k), "rows", dtype, rng), laid_out((k, n), "rows", dtype, rng)
             c, (exact, bound) = np.full((rows, n), np.nan, dtype), reference(a, b)

@@ -25,8 +25,9 @@ constexpr int64_t kLineBytes = 64;           // of the cache: where items' colum
 constexpr int64_t kMostDots = 18;            // rows of A for dot products; from there on packing B pays
 constexpr int64_t kFewestTerms = 128;        // of a dot product; shorter ones take no longer by tiles
 constexpr int64_t kChunkBytes = 16 << 10;    // of a row of A used together, in dot products
-constexpr int64_t kMostTiles = 3;            // of rows of A, for strips; from there on packing B pays
 constexpr int64_t kMostStrips = 48;          // rows of A for strips, whose sums the scratch holds
+constexpr int64_t kMostTiles = 3;            // of rows of A, for which B is read where it lies
+constexpr int64_t kRowsByStrips = 36;        // of A, at least, where strips take less time than packed tiles
 constexpr int64_t kBytesAhead = 512;         // of a row of a strip, fetched before they are used
 constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
 constexpr int64_t kMostSums = 3;             // rows of A for sums, with registers of 256 bits
@@ -58,8 +59,8 @@ bool is_wide(const DiscDot &dot) {
   return has && dot.tile_columns * (dot.format == 0 ? 4 : 8) >= kWideTileBytes;
 }
 
-/// The way for a product or a piece of one, which may have fewer columns than rows. The program's vectors decide, too, so
-/// that processors agree.
+/// The way for a product or a piece of one, which may have fewer columns than rows. The program's vectors decide, too:
+/// processors agree.
 Way way_of(const DiscDot &dot) {
   int64_t size = dot.format == 0 ? 4 : 8, tile_bytes = dot.tile_columns * size;
   if (dot.format > 1 || tile_bytes < kNarrowestBytes || !supports_avx2())
@@ -71,7 +72,7 @@ Way way_of(const DiscDot &dot) {
   bool is_cached = dot.k * dot.b_k * size < kUncachedBytes;
   if (dot.m <= (!is_wide(dot) ? kMostSums : is_cached ? 0 : kMostWideSums))
     return Way::kSums;
-  return dot.m <= std::min(kMostTiles * dot.tile_rows, kMostStrips) ? Way::kStrips : Way::kNone;
+  return dot.m <= std::min(most_rows_in_place(dot), kMostStrips) ? Way::kStrips : Way::kNone;
 }
 
 /// A product cut into items: a batch entry and a group of columns each.
@@ -195,6 +196,11 @@ private:
 };
 
 } // namespace
+
+int64_t most_rows_in_place(const DiscDot &dot) {
+  bool has_strips = dot.format <= 1 && dot.b_n == 1;
+  return std::max(kMostTiles * dot.tile_rows, has_strips ? kRowsByStrips : 0);
+}
 
 bool has_few_rows(const DiscDot &dot) {
   if (dot.packed != nullptr || dot.k <= 0 || dot.m > dot.n)

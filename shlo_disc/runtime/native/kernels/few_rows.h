@@ -8,8 +8,12 @@
 namespace disc {
 
 /// Whether C = A B is such a product, of floats, for a program whose vectors have 256 bits or more. Up to 18 rows where
-/// B's columns are dense, as of transposed weights, up to three tiles of them where its rows are.
+/// B's columns are dense, as of transposed weights, up to `most_rows_in_place` where its rows are.
 bool has_few_rows(const DiscDot &dot);
+
+/// The most rows of A whose product reads B where it lies in the time of one with a packed B, which has to be compared
+/// first with what was packed.
+int64_t most_rows_in_place(const DiscDot &dot);
 
 /// C = A B, without what becomes of C.
 void run_few_rows(ThreadPool &pool, const DiscDot &dot);

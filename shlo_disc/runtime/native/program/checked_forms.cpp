@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "checked_forms.h"
 
+#include "kernels/few_rows.h"
 #include "kernels/gemm.h"
 
 #include <algorithm>
@@ -13,10 +14,8 @@ int64_t bytes_of(const PackSpec &spec) {
   return ((spec.k - 1) * spec.k_stride + (spec.n - 1) * spec.n_stride + 1) * info(spec.dtype).size;
 }
 
-constexpr int64_t kTilesInPlace = 3; // whose product reads the right-hand side once, as in gemm.cpp
-
 /// A check reads all of the right-hand side once, which is what products of few rows take.
-bool gains_by_check(const DiscDot &dot) { return dot.format > 1 || dot.m > kTilesInPlace * dot.tile_rows; }
+bool gains_by_check(const DiscDot &dot) { return dot.format > 1 || dot.m > most_rows_in_place(dot); }
 
 } // namespace
 
