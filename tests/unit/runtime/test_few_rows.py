@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Products of few rows or columns against float64 NumPy: each layout, with gaps, in batches, without a byte too far.
 
-Sizes lie on both sides of what the runtime decides at: 2, 3, 18, 36 and 42 rows, 64 columns, 128 terms, a vector, strips of
-1 to 8 vectors for up to 6 or 8 rows, 96 or 128 rows of a strip, 12 columns and 4, 6 or 8 rows of the other operand
-together, chunks of 4,096 terms (2,048 of f64) and of as many columns, 24 MiB of the other operand.
+Sizes lie on both sides of what the runtime decides at: 2, 3, 18, 36 and 42 rows, 64 columns, 128 terms, a vector,
+strips of 1 to 8 vectors for up to 6 or 8 rows, 96 or 128 rows of a strip, 12 columns and 4, 6 or 8 rows of the other
+operand together, chunks of 4,096 terms (2,048 of f64) and of as many columns, 256 KiB and 24 MiB of the other operand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,20 @@ from shlo_disc.runtime import Client, _native
 from tests.unit.runtime.test_dot import WIDTHS, laid_out, run
 
 ROWS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 18, 19)
-SIZES = [(1, 1), (7, 5), (8, 127), (9, 128), (16, 129), (63, 64), (64, 131), (65, 33), (97, 257), (2053, 9), (20, 4099)]
+SIZES = [
+    (1, 1),
+    (7, 5),
+    (8, 127),
+    (9, 128),
+    (16, 129),
+    (63, 64),
+    (64, 131),
+    (65, 33),
+    (97, 257),
+    (2053, 9),
+    (517, 131),
+    (20, 4099),
+]
 """(n, k)."""
 ORDERS = ("rows", "columns", "gaps")
 
@@ -75,11 +88,15 @@ def test_each_width(device: _native.Processors, dtype: type, vector_bits: int) -
 @pytest.mark.parametrize("vector_bits", WIDTHS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_strips_of_each_width(device: _native.Processors, dtype: type, vector_bits: int) -> None:
-    """Each number of rows, with strips of each number of vectors, the last of which is full or not."""
+    """Each number of rows, with strips of each number of vectors, the last of which is full or not.
+
+    Rows of the other operand are parts of longer ones, as of a slice, so that they span enough bytes for strips.
+    """
     rng = np.random.default_rng(4)
     for rows in (*range(1, 20), 24, 25, 36, 37, 41, 42, 43):
         for n, k in ((64, 1), (79, 97), (96, 3), (107, 129), (128, 2), (150, 5), (173, 96), (184, 128), (193, 4)):
-            a, b = laid_out((rows, k), "rows", dtype, rng), laid_out((k, n), "rows", dtype, rng)
+            whole = laid_out((k, (256 << 10) // k), "rows", dtype, rng)
+            a, b = laid_out((rows, k), "rows", dtype, rng), whole[:, 7 : 7 + n]
             c, (exact, bound) = np.full((rows, n), np.nan, dtype), reference(a, b)
             run(device, a, b, c, CpuOptions(vector_bits))
             assert (np.abs(c - exact) <= bound).all(), (rows, n, k)
@@ -136,7 +153,7 @@ def guarded(array: np.ndarray, at_end: bool) -> np.ndarray:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_nothing_outside_is_touched(device: _native.Processors, dtype: type, at_end: bool) -> None:
     rng = np.random.default_rng(3)
-    for rows, (n, k) in itertools.product((1, 3, 4, 8, 18), ((65, 7), (67, 131), (9, 129), (13, 300))):
+    for rows, (n, k) in itertools.product((1, 3, 4, 8, 18), ((65, 7), (67, 131), (9, 129), (13, 300), (1003, 131))):
         a, b = (guarded(rng.standard_normal(s).astype(dtype), at_end) for s in ((rows, k), (k, n)))
         weights = guarded(np.ascontiguousarray(b.T), at_end)
         columns = guarded(np.ascontiguousarray(a.T), at_end)

@@ -29,6 +29,7 @@ constexpr int64_t kMostStrips = 48;          // rows of A for strips, whose sums
 constexpr int64_t kMostTiles = 3;            // of rows of A, for which B is read where it lies
 constexpr int64_t kRowsByStrips = 36;        // of A, at least, where strips take less time than packed tiles
 constexpr int64_t kBytesAhead = 512;         // of a row of a strip, fetched before they are used
+constexpr int64_t kSmallBytes = 256 << 10;   // of B, below which tiles take no longer than strips
 constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
 constexpr int64_t kMostSums = 3;             // rows of A for sums, with registers of 256 bits
 constexpr int64_t kMostWideSums = 2;         // the same with 512 bits, where B comes from memory
@@ -69,10 +70,11 @@ Way way_of(const DiscDot &dot) {
     return Way::kDots;
   if (dot.b_n != 1)
     return Way::kNone;
-  bool is_cached = dot.k * dot.b_k * size < kUncachedBytes;
-  if (dot.m <= (!is_wide(dot) ? kMostSums : is_cached ? 0 : kMostWideSums))
+  int64_t bytes = dot.k * dot.b_k * size;
+  bool is_small = bytes < kSmallBytes, is_cached = bytes < kUncachedBytes;
+  if (dot.m <= (!is_wide(dot) ? kMostSums : is_small ? 1 : is_cached ? 0 : kMostWideSums))
     return Way::kSums;
-  return dot.m <= std::min(most_rows_in_place(dot), kMostStrips) ? Way::kStrips : Way::kNone;
+  return !is_small && dot.m <= std::min(most_rows_in_place(dot), kMostStrips) ? Way::kStrips : Way::kNone;
 }
 
 /// A product cut into items: a batch entry and a group of columns each.
