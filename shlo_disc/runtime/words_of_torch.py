@@ -150,21 +150,81 @@ def _of_sizes(message: str, names: Collection[str]) -> str:
     if not takes and not message.startswith(_OF_DATA):
         return message
     if "is above its range" in finding or "is below its range" in finding:
-        finding = f"{finding}, by max= and min= of its Dim, or as PyTorch took it to be at the export"
+        return _of_range(finding, rest)
     finding = _ASKED.sub(lambda found: f"{_asker(found[2])} asks that {found[1]}", finding)
     if "out of range for an axis of" in finding:
         return (
             f"{finding}. The program was exported for {rest}: call it with sizes at which they are in range, or export "
-            "a module whose axis there is longer, such as an embedding of more rows"
+            f"a module whose axis there is longer, such as an embedding of more rows{_one_dim(rest)}"
         )
     if finding.startswith(_OF_DATA):
         return _of_data(finding.rstrip("."), f". The program was exported for {rest}" if rest else "", names)
     if finding.startswith(_ASSUMED):
+        what, place = _at_place(finding)
         return (
-            f"{finding}, which PyTorch took to hold for an op of the module or a branch in it. The program was "
-            f"exported for {rest}: for sizes where it does not hold, export the module again with an example of them"
+            f"{what}, which PyTorch took to hold for an op of the module or a branch in it{place}. The program was "
+            f"exported for {rest}: {_of_others(finding, rest, 'for sizes where it does not hold')}"
         )
     return f"{finding}. The program was exported for {rest}: other sizes take an export with other dynamic_shapes="
+
+
+def _of_range(finding: str, rest: str) -> str:
+    """A message about a size out of its range, which a `Dim` has, or PyTorch took for an op or a branch."""
+    if _TAKEN not in finding:
+        end = "max=" if "is above its range" in finding else "min="
+        return (
+            f"{finding}, by {end} of its Dim. The program was exported for {rest}: export the module with another "
+            f"{end}; where PyTorch refuses that, an op or a branch takes other sizes in another way, and a second "
+            "program, exported with an example of them, takes these"
+        )
+    told = f"{finding}. The program was exported for {rest}: "
+    if "torch.cdist" in finding:
+        return (
+            f"{told}write torch.cdist(x, y, compute_mode='donot_use_mm_for_euclid_dist'), which takes all sizes, or "
+            "export the module again with an example of sizes outside of it"
+        )
+    return f"{told}{_of_others(finding, rest, 'for sizes outside of it')}"
+
+
+_TAKEN = ", as PyTorch took it for "
+"""What an error has of the end of a range that is not that of a `Dim`."""
+
+
+def _of_others(finding: str, rest: str, when: str) -> str:
+    """Advice on sizes that a program does not take, as PyTorch took another way for them. rest: the sizes of the call.
+
+    PyTorch fixes sizes of 0 and 1 of examples, so that these take programs of their own.
+    """
+    sizes = {name: (int(value), source) for name, value, source in _SIZE.findall(rest)}
+    relation = finding.removeprefix(_ASSUMED).partition(_TAKEN)[0]
+    special = [sizes[name] for name in re.findall(r"\w+", relation) if name in sizes and sizes[name][0] in (0, 1)]
+    if special:
+        value, source = special[0]
+        return (
+            f"for {source} of {value}, export the module again with an example of it and None for this axis in "
+            "dynamic_shapes=, or write a branch on it with torch.cond"
+        )
+    return (
+        f"{when}, export the module again with an example of them, and with None for this axis in dynamic_shapes= "
+        "where PyTorch then fixes it, or write a branch on them with torch.cond"
+    )
+
+
+_SIZE = re.compile(r"(\w+) = (\d+) \(from ([^()]+)\)")
+
+
+def _at_place(finding: str) -> tuple[str, str]:
+    """A finding without the line of the user's in parentheses at its end, and this line."""
+    found = re.match(r"(.*) \(([^()]+:\d+)\)$", finding, re.DOTALL)
+    return (found[1], f", at {found[2]}") if found else (finding, "")
+
+
+def _one_dim(rest: str) -> str:
+    """Advice for a call whose arguments have sizes of several names, some of which have to be equal."""
+    sources = [source for _, _, source in _SIZE.findall(rest)]
+    if len({source.partition(".")[0] for source in sources}) < 2:
+        return ""
+    return f"; where sizes of {listed(sources)} have to be equal, give both one Dim in dynamic_shapes="
 
 
 def _of_data(finding: str, exported: str, names: Collection[str]) -> str:

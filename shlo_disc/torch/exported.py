@@ -31,6 +31,7 @@ from shlo_disc.runtime.words_of_torch import in_words_of_torch
 from shlo_disc.shape_dialect.dtypes import BY_NAME
 from shlo_disc.torch.aliases import Aliases
 from shlo_disc.torch.arguments import Structure
+from shlo_disc.torch.assumptions import origins_of, simplified
 from shlo_disc.torch.tensors import as_argument, as_array, as_tensor, new_key, write_arrays
 from shlo_disc.torch.tools import Tools
 from shlo_disc.torch.weights import Weights
@@ -62,9 +63,10 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     fixed, changed = _state(plain)
     state = [spec.arg.name for spec in (*fixed, *changed)]
     relations = _relations_of(program)
+    origins = origins_of(program, _environment_of(program), ranges)
     translated = translate(
         plain.graph_module, _name_of(program), ranges=ranges, first=state, bound=len(fixed), relations=relations,
-        names=_names_of(program), literals=_literals_of(plain),
+        names=_names_of(program), literals=_literals_of(plain), origins=origins,
     )  # fmt: skip
     structure = Structure(plain)
     names = _names_of_arguments(plain, structure, len(translated.captured), translated.draws)
@@ -162,7 +164,8 @@ def _relations_of(program: ExportedProgram) -> list[Any]:
     was read from a file.
     """
     environment = _environment_of(program)
-    found = [] if environment is None else [environment.replace(guard.expr) for guard in environment.guards]
+    guards = [] if environment is None else environment.guards
+    found = [simplified(environment.replace(guard.expr)) for guard in guards]
     if len(found) < len(program._guards_code):
         raise ProgramError(
             f"the exported program is right only where {' and '.join(program._guards_code)}, and torch.export.load "

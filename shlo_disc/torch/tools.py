@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.runtime.dims import by_name
+from shlo_disc.runtime.dims import all_dims, by_name
 from shlo_disc.runtime.sized import Sized
 
 if TYPE_CHECKING:
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from shlo_disc.options import Options
     from shlo_disc.report.explanation import Explanation
     from shlo_disc.report.listing import Listing
+
+
+def _with_named(dims: Any, named: Mapping[str, int]) -> Any:
+    """The sets of values of symbols of a call that may give one of them by name."""
+    return [*all_dims(dims), named] if named else dims
 
 
 class Tools(Sized):
@@ -104,13 +109,25 @@ class Tools(Sized):
         dims: Iterable[Mapping[str, int]] | Mapping[str, int] = (),
         *,
         show: bool | None = None,
+        **named: int,
     ) -> Path:
-        """Write a self-contained HTML page about the compile, as `Executable.report` does; returns its path."""
-        return self.executable.report(path, dims, show=show)
+        """Write a self-contained HTML page about the compile, as `Executable.report` does; returns its path.
 
-    def trace(self, path: str | os.PathLike[str], dims: Iterable[Mapping[str, int]] | Mapping[str, int] = ()) -> Path:
-        """Write a trace of the compile, and of a call at each of `dims`, for https://ui.perfetto.dev."""
-        return self.executable.trace(path, dims)
+        Values of symbols by name, as in `report(b=4)`, are one of `dims`.
+        """
+        return self.executable.report(path, _with_named(dims, named), show=show)
+
+    def trace(
+        self,
+        path: str | os.PathLike[str],
+        dims: Iterable[Mapping[str, int]] | Mapping[str, int] = (),
+        **named: int,
+    ) -> Path:
+        """Write a trace of the compile, and of a call at each of `dims`, for https://ui.perfetto.dev.
+
+        Values of symbols by name, as in `trace(path, b=4)`, are one of `dims`.
+        """
+        return self.executable.trace(path, _with_named(dims, named))
 
     def export_library(self, path: str | os.PathLike[str], name: str | None = None) -> None:
         """Write a shared library and a C header; the arguments of its functions begin with the weights."""

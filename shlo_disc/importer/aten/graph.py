@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,8 @@ class Graph:
     `sizes` reads the expressions of SymPy. `outs` are the results of that op as PyTorch says they are. `stated` are
     the symbols that the program's arguments determine, `bound` those that were read from data, and `reals` floats
     that the program is given (f64), by the expressions of SymPy that they are. `sources` says of PyTorch's symbols
-    that are data what they are, in messages. `literals` has the least and the greatest element of arguments that
+    that are data what they are, in messages; `origins` says what made PyTorch take a relation, or the end of a range,
+    to hold. `literals` has the least and the greatest element of arguments that
     are numbers in the user's code, such as `torch.tensor([0, 4])`, by their positions. `key` is what random numbers
     are drawn by, an argument of the program. `loops` says how many loops the op is in.
     """
@@ -68,6 +69,7 @@ class Graph:
         self.stated: set[str] = set()
         self.bound: set[str] = set()
         self.sources: dict[str, str] = {}
+        self.origins: Mapping[Any, str] = {}
         self.reals: dict[Any, ir.Value] = {}
         self.literals: dict[int, tuple[int, int]] = {}
         self.key: ir.Value | None = None

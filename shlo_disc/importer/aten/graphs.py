@@ -34,7 +34,7 @@ from .graph import LEAVE, Graph, Spec
 from .index_ranges import ends_of_literal
 from .lines import line_of, location
 from .random_numbers import DRAWING
-from .relations import assert_holds, bind
+from .relations import LARGEST, assert_holds, bind, check_ends, check_relation
 from .rounded import bind_rounded
 from .sizes import NoSize, Sizes
 from .stored import stored_order
@@ -80,6 +80,7 @@ def translate(
     relations: Iterable[Any] = (),
     names: Mapping[Any, str] = MappingProxyType({}),
     literals: Mapping[str, torch.Tensor] = MappingProxyType({}),
+    origins: Mapping[Any, str] = MappingProxyType({}),
 ) -> Translated:
     """The graph of a module whose nodes have been traced with symbolic sizes.
 
@@ -87,7 +88,8 @@ def translate(
     come before the others, in this order. bound: how many of these are the same in many calls, as the captured tensors
     are. has_strides: arguments and results lie in memory in the order of axes that PyTorch says. relations: of sizes,
     in SymPy's terms, that the graph is right for; each call checks them. names: the user's, of SymPy's symbols.
-    literals: tensors of numbers in the user's code, by their placeholders.
+    literals: tensors of numbers in the user's code, by their placeholders. origins: what made PyTorch take a relation,
+    or an end of a range, to hold, in messages.
     Placeholders that stand for None, a bool, a str or another constant are no arguments of the function.
     Raises UnsupportedError listing every op that has no translation, with the user's lines.
     """
@@ -95,6 +97,7 @@ def translate(
     symbols = {symbol: Expr.symbol(own) for symbol, own in names.items()}
     with make_context() as context, ir.Location.unknown():
         walk = _Walk(module, Graph(context, Sizes(symbols)), name, first, has_strides)
+        walk.graph.origins = origins
         return walk.run(ranges, relations, bound, literals)
 
 
@@ -213,8 +216,7 @@ class _Walk:
             known = self.graph.stated | self.graph.bound
             self._check_ranges(ranges, known)
             for relation in relations:
-                text = f"the program was exported for sizes with {self.sizes.shown(relation)}"
-                assert_holds(self.graph, relation, text)
+                check_relation(self.graph, relation)
             self._walk(self.module)
             self._check_ranges(ranges, self.graph.bound - known)
             results, outputs = self._outputs(next(n for n in nodes if n.op == "output"))
@@ -325,20 +327,11 @@ class _Walk:
         bind(self.graph, argument, size, may_be_negative=may_be_negative)
         if may_be_negative:
             symbol = value.node.expr
-            self._check_ends(symbol, limits, least=-_LARGEST)
+            check_ends(self.graph, symbol, limits, least=-LARGEST)
 
     def _check_range(self, size: Any, limits: Any) -> None:
         """Each call checks a range that the user gave, of a symbol or of `2*h`. No size is below 0."""
-        self._check_ends(size, limits, least=0)
-
-    def _check_ends(self, symbol: Any, limits: Any, least: int) -> None:
-        """Each call checks the ends of a range; a start of `least` or below it is none."""
-        low, high, name = limits.lower, limits.upper, self.sizes.shown(symbol)
-        if isinstance(low, sympy.Integer) and int(low) > least:
-            least_size = sympy.Ge(symbol, low, evaluate=False)  # to SymPy, PyTorch's symbols are positive
-            assert_holds(self.graph, least_size, f"{name} is below its range, which starts at {low}")
-        if isinstance(high, sympy.Integer) and int(high) < _LARGEST:
-            assert_holds(self.graph, sympy.Le(symbol, high), f"{name} is above its range, which ends at {high}")
+        check_ends(self.graph, size, limits, least=0)
 
     # ---- nodes ------------------------------------------------------------------------------------------------------
 
@@ -493,7 +486,3 @@ def memory_order(value: torch.Tensor, sizes: Sizes) -> tuple[int, ...] | None:
 def _hint(size: Any) -> int:
     """The value that a size had in the example."""
     return size if isinstance(size, int) else int(size.node.hint or 0)
-
-
-_LARGEST = 1 << 40
-"""Ends of ranges beyond it are none."""

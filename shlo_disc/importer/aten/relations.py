@@ -38,6 +38,30 @@ def assert_holds(t: Graph, relation: Any, message: str | None = None) -> None:
     state(t, condition, text, values)
 
 
+def check_relation(t: Graph, relation: Any) -> None:
+    """State a relation that PyTorch took to hold of the arguments' sizes: each call checks it."""
+    place = t.origins.get(relation)
+    text = f"the program was exported for sizes with {t.sizes.shown(relation)}{f' ({place})' if place else ''}"
+    assert_holds(t, relation, text)
+
+
+def check_ends(t: Graph, symbol: Any, limits: Any, least: int) -> None:
+    """State that a symbol is in its range, which each call checks; a start of `least` or below it is none."""
+    low, high, name = limits.lower, limits.upper, t.sizes.shown(symbol)
+    known = {end: t.origins.get((symbol, end)) for end in (low, high)}
+    taken = {end: f", as PyTorch took it for {origin}" for end, origin in known.items() if origin}
+    if isinstance(low, sympy.Integer) and int(low) > least:
+        least_size = sympy.Ge(symbol, low, evaluate=False)  # to SymPy, PyTorch's symbols are positive
+        assert_holds(t, least_size, f"{name} is below its range, which starts at {low}{taken.get(low, '')}")
+    if isinstance(high, sympy.Integer) and int(high) < LARGEST:
+        text = f"{name} is above its range, which ends at {high}{taken.get(high, '')}"
+        assert_holds(t, sympy.Le(symbol, high), text)
+
+
+LARGEST = 1 << 40
+"""Ends of ranges beyond it are none."""
+
+
 def _requirement(t: Graph, relation: Any) -> tuple[str, list[ir.Value]]:
     """A message about a relation of PyTorch's and the values in it: of sizes, if some of them are read from data."""
     text = f"Expected {t.sizes.said(relation)}, which {t.line} requires."

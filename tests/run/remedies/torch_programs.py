@@ -65,7 +65,7 @@ class TorchFixedSize(TorchCase):
 
 
 class TorchRange(TorchCase):
-    remedy = r"batch is above its range, which ends at 4, by (max)= and min= of its Dim"
+    remedy = r"batch is above its range, which ends at 4, by (max)= of its Dim"
 
     def with_limit(self, **limits: int) -> Numbers:
         import torch
