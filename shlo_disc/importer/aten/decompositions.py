@@ -79,6 +79,24 @@ def _cdist_backward(gradient: Any, x: Any, y: Any, p: float, distances: Any) -> 
     return torch.where(is_zero, 0.0, g * slope).sum(-2)
 
 
+def _pdist_backward(gradient: Any, x: Any, p: float, distances: Any) -> Any:
+    """The gradient of the rows of `x` in the p-norms of the differences of all pairs of them."""
+    n = x.shape[0]
+    row, column = torch.arange(n).unsqueeze(1), torch.arange(n).unsqueeze(0)
+    first, second = torch.minimum(row, column), torch.maximum(row, column)
+    place = first * (2 * n - first - 1) // 2 + second - first - 1
+    place = torch.where(row == column, distances.shape[0], place)  # a zero at the end, for a row and itself
+    g, d = (torch.cat([value, value.new_zeros(1)])[place] for value in (gradient, distances))
+    return _cdist_backward(g, x, x, p, d)
+
+
+def _weight_norm_backward(gradient: Any, v: Any, g: Any, norms: Any, dim: int) -> tuple[Any, Any]:
+    """The gradients of `v` and `g` in `v * (g / norms)`, with the norms of `v` along all axes but `dim`."""
+    axes = [axis for axis in range(v.dim()) if axis != dim % v.dim()]
+    along = (gradient * v).sum(axes, keepdim=True) / norms
+    return ((g / norms) * (gradient - v * (along / norms))).to(v.dtype), along.to(g.dtype)
+
+
 def _isin(x: Any, y: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
     """Tells of each element whether it is one of others, by comparing it with all of them."""
     found = (x.unsqueeze(-1) == y.reshape(-1)).any(-1)
@@ -165,6 +183,8 @@ _OWN: dict[Any, Callable[..., Any]] = {
     torch.ops.aten._trilinear.default: _trilinear,
     torch.ops.aten.round.decimals: _round_decimals,
     torch.ops.aten._cdist_backward.default: _cdist_backward,
+    torch.ops.aten._pdist_backward.default: _pdist_backward,
+    torch.ops.aten._weight_norm_interface_backward.default: _weight_norm_backward,
     torch.ops.aten.isin.Tensor_Tensor: _isin,
     torch.ops.aten.rrelu_with_noise_functional.default: _rrelu,
     torch.ops.aten.index_reduce.default: _index_reduce,
