@@ -68,6 +68,11 @@ def export(
                 "as in `if x.shape[0] == 1`: for a program of that branch give None for this axis in dynamic_shapes=, "
                 "or write the branch with torch.cond"
             ) from error
+        if "specialized it to be a constant" in str(error):
+            error.add_note(
+                "Forms that serve every size, in place of functions whose sizes PyTorch fixes, are in docs/torch.md, "
+                'under "Sizes that PyTorch fixes".'
+            )
         raise
 
 

@@ -12,10 +12,13 @@ torch = pytest.importorskip("torch")
 import shlo_disc  # noqa: E402
 from tests.docs.page import ROOT  # noqa: E402
 
+NAMES = ("| `torch.linspace", "| `torch.take_along_dim", "| `torch.combinations")
 ROWS = [
     tuple(part.strip(" `") for part in line.split("`")[1::2][:: 2 if "nn.MaxPool1d" in line else 1][:2])
     for line in (ROOT / "docs" / "torch.md").read_text().splitlines()
-    if line.startswith(("| `F.max_pool1d", "| `torch.gradient", "| `torch.vander", "| `torch.kron", "| `torch.tril"))
+    if line.startswith(
+        ("| `F.max_pool1d", "| `torch.gradient", "| `torch.vander", "| `torch.kron", "| `torch.tril", *NAMES)
+    )
 ]
 """The functions that PyTorch fixes, and what to write."""
 
@@ -32,7 +35,7 @@ class Written(torch.nn.Module):
 
 
 def test_all_rows_are_read() -> None:
-    assert len(ROWS) == 5
+    assert len(ROWS) == 8
 
 
 @pytest.mark.parametrize(("fixed", "written"), ROWS)
@@ -40,12 +43,78 @@ def test_what_to_write(fixed: str, written: str) -> None:
     shape = (2, 3, 9) if "pool" in fixed else (9,)
     sizes = {len(shape) - 1: torch.export.Dim.DYNAMIC}
     example = torch.randn(shape)
-    with pytest.raises(Exception, match="specialized it to be a constant"):
+    with pytest.raises(Exception, match="specialized it to be a constant|Pending unbacked symbols"):
         torch.export.export(Written(fixed), (example,), dynamic_shapes=(sizes,))
     run = shlo_disc.compile(torch.export.export(Written(written), (example,), dynamic_shapes=(sizes,)))
     for size in (4, 7, 20):
         x = torch.randn(*shape[:-1], size)
         torch.testing.assert_close(run(x), Written(fixed)(x), rtol=1e-4, atol=1e-5)
+
+
+FORMS = {
+    "fill_diagonal_": (
+        lambda x: x.clone().fill_diagonal_(0),
+        lambda x: torch.where(torch.eye(x.shape[0], dtype=torch.bool), 0, x),
+    ),
+    "cov": (torch.cov, lambda x: centered(x) @ centered(x).T / (x.shape[1] - 1)),
+    "corrcoef": (torch.corrcoef, lambda x: correlated(centered(x) @ centered(x).T)),
+    "split": (lambda x: torch.stack(x.split(2, 1), 1), lambda x: x.reshape(x.shape[0], -1, 2)),
+}
+
+
+def centered(x: Any) -> Any:
+    return x - x.mean(1, keepdim=True)
+
+
+def correlated(x: Any) -> Any:
+    return x / torch.sqrt(x.diagonal()[:, None] * x.diagonal()[None])
+
+
+class Applied(torch.nn.Module):
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Any) -> Any:
+        return self.function(x)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_of_matrices(name: str) -> None:
+    fixed, written = FORMS[name]
+    rows = torch.export.Dim("rows")
+    columns = rows if name == "fill_diagonal_" else 2 * torch.export.Dim("half") if name == "split" else None
+    sizes = ({0: rows, 1: columns or torch.export.Dim("columns")},)
+    example = torch.randn(6, 6 if columns is rows else 8)
+    with pytest.raises(Exception, match="specialized it to be a constant|aten.equal|not equal|Not all values"):
+        shlo_disc.torch.export(Applied(fixed), (example,), dynamic_shapes=sizes)
+    run = shlo_disc.compile(shlo_disc.torch.export(Applied(written), (example,), dynamic_shapes=sizes))
+    for shape in ((4, 4), (7, 7), (20, 20)) if columns is rows else ((4, 6), (9, 12)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(run(x), fixed(x), rtol=1e-4, atol=1e-5)
+
+
+def test_refusals_of_export_point_to_the_forms() -> None:
+    sizes = ({0: torch.export.Dim.DYNAMIC},)
+    with pytest.raises(Exception, match="specialized it to be a constant") as raised:
+        shlo_disc.torch.export(Written("torch.linspace(0, 1, n)"), (torch.randn(9),), dynamic_shapes=sizes)
+    assert "Sizes that PyTorch fixes" in raised.value.__notes__[0]
+    assert "## Sizes that PyTorch fixes" in (ROOT / "docs" / "torch.md").read_text()
+
+
+def test_losses_of_sequences_train() -> None:
+    """CTC, which `torch.export` refuses with lengths in tensors."""
+    torch._dynamo.reset()
+    compiled = torch.compile(FUNCTIONAL.ctc_loss, backend=shlo_disc.torch.backend, dynamic=True)
+    for length in (12, 20):
+        logits = torch.randn(length, 3, 5)
+        rest = torch.randint(1, 5, (3, 4)), torch.full((3,), length), torch.full((3,), 4)
+        gradients = []
+        for function in (compiled, FUNCTIONAL.ctc_loss):
+            x = logits.clone().requires_grad_()
+            function(x.log_softmax(-1), *rest).backward()
+            gradients.append(x.grad)
+        torch.testing.assert_close(*gradients)
 
 
 FUNCTIONAL = torch.nn.functional
