@@ -41,8 +41,9 @@ def export(
     """`torch.export.export`, with recurrent modules whose length may be a symbol, and guards for branches on sizes.
 
     The program refuses sizes for which a comparison in the module, such as `x.shape[0] == 1`, has another outcome than
-    in the export, but for comparisons with 0. Raises the same errors, OptionError for options that it does not have,
-    and ProgramError where an example is a list in place of a tensor, or has a size of 0 or 1 that is dynamic.
+    in the export, but for comparisons with 0. Raises the same errors, with a note where PyTorch fixes a size,
+    OptionError for options that it does not have, and ProgramError where an example is a list in place of a tensor, or
+    has a size of 0 or 1 that is dynamic.
     """
     parameters = inspect.signature(torch.export.export).parameters.values()
     known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
