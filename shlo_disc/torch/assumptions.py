@@ -24,7 +24,8 @@ def simplified(relation: Any) -> Any:
 
 def _quotient(base: Any, divisor: Any) -> Any:
     """A floor division by a symbol: the multiples of it are taken out of the sum, if what is left is -1 or 0."""
-    whole, rest = [], []
+    whole: list[Any] = []
+    rest: list[Any] = []
     if not divisor.is_Symbol or not divisor.is_positive:
         return FloorDiv(base, divisor)
     for term in sympy.Add.make_args(sympy.expand(base)):
@@ -79,8 +80,9 @@ def _place_of(where: Any) -> str:
     user = getattr(where, "maybe_user_loc", None)
     if user is None:
         frame = getattr(where, "framework_loc", None)
-        is_own = frame is not None and not isinstance(frame, str) and not frame.filename.startswith(_LIBRARY)
-        return f"{frame.filename}:{frame.lineno}" if is_own else ""
+        if frame is None or isinstance(frame, str) or frame.filename.startswith(_LIBRARY):
+            return ""
+        return f"{frame.filename}:{frame.lineno}"
     found = re.match(r"\(?(.+?:\d+)", str(user))
     return found[1] if found else ""
 
