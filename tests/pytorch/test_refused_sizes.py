@@ -71,7 +71,7 @@ def test_a_range_of_pytorch(name: str) -> None:
     line = inspect.getsourcelines(function)[1] + 1
     assert words in text and f"{Path(__file__).name}:{line}" in text
     assert "export the module again with an example" in text and "its Dim" not in text
-    torch.testing.assert_close(compiled(function, other, Dim.DYNAMIC)(x), function(x), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(compiled(function, other, Dim.DYNAMIC)(x), function(x), rtol=1e-3, atol=1e-2)
 
 
 @pytest.mark.parametrize("export", [torch.export.export, shlo_disc.torch.export])
@@ -88,7 +88,7 @@ def test_the_mode_of_cdist_that_takes_all_sizes() -> None:
         compiled(distances, 4, Dim.DYNAMIC)(torch.randn(90, 3))
     for rows in (1, 4, 90):
         x = torch.randn(rows, 3)
-        torch.testing.assert_close(run(x), torch.cdist(x, x), rtol=1e-3, atol=2e-3)
+        torch.testing.assert_close(run(x), torch.cdist(x, x), rtol=1e-3, atol=1e-2)
 
 
 def test_a_branch_by_cond() -> None:
