@@ -187,7 +187,7 @@ def _of_range(finding: str, rest: str) -> str:
 
 
 _TAKEN = ", as PyTorch took it for "
-"""What an error has of the end of a range that is not that of a `Dim`."""
+"""The part of an error about the end of a range that is not that of a `Dim`."""
 
 
 def _of_others(finding: str, rest: str, when: str) -> str:

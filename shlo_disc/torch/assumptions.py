@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What PyTorch has taken to hold of sizes while it traced a program, and the lines of the user's that made it do so."""
+"""Relations of sizes that PyTorch has assumed while it traced a program, and the lines of the user that led to them."""
 
 from __future__ import annotations
 

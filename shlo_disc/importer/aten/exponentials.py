@@ -52,7 +52,7 @@ def matrix_exp(t: Graph, x: ir.Value) -> ir.Value:
 
 
 def _squares(t: Graph, x: ir.Value) -> ir.Value:
-    """How often each matrix is halved until its norm, the largest sum of a column's sizes, is at most 1."""
+    """The halvings of each matrix until its norm, the largest sum of the sizes of a column, is at most 1."""
     kind, batch = t.dtype_of(x), len(dims_of(x)) - 2
     sums = summed(t, build.abs(x), [batch])
     norm = t.reduce([sums], [t.constant(0, kind)], [batch], "maximum")[0]
