@@ -34,8 +34,8 @@ def is_of_slice(message: str, place: Place | None) -> bool:
 
 def fault_of_slice(place: Place | None) -> str:
     """The fault of a slice by a size, and what to write; "" where no bound is known to be a size."""
-    expression = place.expression if place else None
-    if place is None or not isinstance(expression, ast.Subscript):
+    expression = _subscript(place)
+    if place is None or expression is None:
         return ""
     bounds = [bound for _, part in _slices(expression.slice) for bound in (part.lower, part.upper) if bound is not None]
     sizes = [size for size in (_size(bound, place) for bound in bounds) if size is not None]
@@ -53,6 +53,12 @@ def fault_of_slice(place: Place | None) -> str:
     if stated := _stated(expression.slice, np.shape(known) if _is_array(known) else (), place):
         advice += f", and state that it ends within {table}: constraints=({stated})"
     return f"{text}: {advice}"
+
+
+def _subscript(place: Place | None) -> ast.Subscript | None:
+    """The expression at a place, if it is an index or a slice."""
+    expression = place.expression if place else None
+    return expression if isinstance(expression, ast.Subscript) else None
 
 
 def _kind(known: Any) -> str:
@@ -125,8 +131,8 @@ def _number(node: ast.expr, place: Place) -> Any:
 
 def note_of_slice(place: Place | None) -> str:
     """Advice on a slice of which not all bounds are known; "" where all are numbers."""
-    expression = place.expression if place else None
-    if place is not None and isinstance(expression, ast.Subscript):
+    expression = _subscript(place)
+    if place is not None and expression is not None:
         bounds = (bound for _, part in _slices(expression.slice) for bound in (part.lower, part.upper))
         if all(bound is None or known_value(bound, place.frame) is not UNKNOWN for bound in bounds):
             return ""
@@ -135,8 +141,8 @@ def note_of_slice(place: Place | None) -> str:
 
 def note_of_table(place: Place | None) -> str:
     """Advice where an array of NumPy is indexed by an array that is traced; "" elsewhere."""
-    expression = place.expression if place else None
-    if place is None or not isinstance(expression, ast.Subscript):
+    expression = _subscript(place)
+    if place is None or expression is None:
         return ""
     if not isinstance(known_value(expression.value, place.frame), np.ndarray):
         return ""
@@ -149,8 +155,8 @@ def note_of_table(place: Place | None) -> str:
 
 def size_of_index(place: Place | None) -> str:
     """The size that is the index of a subscript, or the first of its indices; "" where none is known to be."""
-    expression = place.expression if place else None
-    if place is None or not isinstance(expression, ast.Subscript):
+    expression = _subscript(place)
+    if place is None or expression is None:
         return ""
     parts = expression.slice.elts if isinstance(expression.slice, ast.Tuple) else [expression.slice]
     return next((str(size) for part in parts if (size := _size(part, place)) is not None), "")

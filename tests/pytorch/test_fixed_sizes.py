@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 import shlo_disc  # noqa: E402
 from tests.docs.page import ROOT  # noqa: E402
+from tests.pytorch.modules import Applied  # noqa: E402
 
 NAMES = ("| `torch.linspace", "| `torch.take_along_dim", "| `torch.combinations")
 ROWS = [
@@ -68,15 +69,6 @@ def centered(x: Any) -> Any:
 
 def correlated(x: Any) -> Any:
     return x / torch.sqrt(x.diagonal()[:, None] * x.diagonal()[None])
-
-
-class Applied(torch.nn.Module):
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Any) -> Any:
-        return self.function(x)
 
 
 @pytest.mark.parametrize("name", FORMS)

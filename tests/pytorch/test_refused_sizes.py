@@ -16,19 +16,9 @@ from torch.export import Dim  # noqa: E402
 
 import shlo_disc  # noqa: E402
 from shlo_disc.errors import ProgramError, ShapeError  # noqa: E402
+from tests.pytorch.modules import Applied  # noqa: E402
 
 BY_DIFFERENCES = "donot_use_mm_for_euclid_dist"
-
-
-class Applied(torch.nn.Module):
-    """A function of tensors."""
-
-    def __init__(self, function: Callable[..., Any]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Any) -> Any:
-        return self.function(x)
 
 
 def compiled(function: Callable[..., Any], rows: int, size: Any, export: Any = None) -> Any:

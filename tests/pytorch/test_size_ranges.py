@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 import shlo_disc  # noqa: E402
 from tests.pytorch.judge import close  # noqa: E402
+from tests.pytorch.modules import Applied  # noqa: E402
 
 DYNAMIC = torch.export.Dim.DYNAMIC
 
@@ -209,17 +210,6 @@ def test_indices_that_follow_from_sizes(function: Callable[..., Any]) -> None:
     right, raised = agrees(run, function, calls)
     assert right >= 5
     assert raised >= 5
-
-
-class Applied(torch.nn.Module):
-    """A function of `x`."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Any) -> Any:
-        return self.function(x)
 
 
 TOO_SHORT = {

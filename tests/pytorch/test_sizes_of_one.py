@@ -14,16 +14,7 @@ from torch.export import Dim, export  # noqa: E402
 
 import shlo_disc  # noqa: E402
 from shlo_disc.errors import ShapeError  # noqa: E402
-
-
-class Applied(torch.nn.Module):
-    def __init__(self, function: Callable[[Any], Any]):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Any) -> Any:
-        return self.function(x)
-
+from tests.pytorch.modules import Applied  # noqa: E402
 
 SQUEEZED: dict[str, Callable[[Any], Any]] = {
     "an axis": lambda x: x.squeeze(0).sum(0),

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 
@@ -13,6 +12,7 @@ from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
 
 from .graph import HALVES, Graph
+from .loops import counted
 from .products import dot
 from .reductions import summed
 from .table import translates
@@ -36,19 +36,19 @@ def matrix_exp(t: Graph, x: ir.Value) -> ir.Value:
     row, column = (t.iota(dims, axis, torch.int64) for axis in (batch, batch + 1))
     identity = t.convert(t.compare("EQ", row, column), kind)
 
-    def term(i: ir.Value, total: ir.Value) -> ir.Value:
+    def term(i: ir.Value, total: ir.Value) -> list[ir.Value]:
         left = t.convert(build.subtract(t.constant(_TERMS, torch.int64), i), kind)
         product = dot(t, small, total, batch, (batch + 1, batch), kind)
-        return build.add(identity, build.divide(product, t.broadcast(left, dims, ())))
+        return [build.add(identity, build.divide(product, t.broadcast(left, dims, ())))]
 
-    def square(i: ir.Value, total: ir.Value) -> ir.Value:
+    def square(i: ir.Value, total: ir.Value) -> list[ir.Value]:
         wanted = t.compare("LT", t.broadcast(i, dims, ()), t.broadcast(t.convert(squares, torch.int64), dims, outer))
-        return t.select(wanted, dot(t, total, total, batch, (batch + 1, batch), kind), total)
+        return [t.select(wanted, dot(t, total, total, batch, (batch + 1, batch), kind), total)]
 
-    series = _repeated(t, t.constant(_TERMS, torch.int64), identity, term)
+    (series,) = counted(t, lambda: t.constant(_TERMS, torch.int64), [identity], term)
     counts = t.convert(squares, torch.int64)
     most = t.reduce([counts], [t.constant(0, torch.int64)], outer, "maximum")[0] if batch else counts
-    return t.convert(_repeated(t, most, series, square), t.dtype)
+    return t.convert(counted(t, lambda: most, [series], square)[0], t.dtype)
 
 
 def _squares(t: Graph, x: ir.Value) -> ir.Value:
@@ -60,19 +60,3 @@ def _squares(t: Graph, x: ir.Value) -> ir.Value:
     least, most, base = (t.constant(number, kind, dims) for number in (1, _MOST, math.log(2)))
     halvings = build.ceil(build.divide(build.log(build.maximum(norm, least)), base))
     return build.minimum(halvings, most)
-
-
-def _repeated(t: Graph, count: ir.Value, start: ir.Value, step: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """The value after so many steps, which also take their number."""
-    carried = [t.constant(0, torch.int64), start]
-    types = [v.type for v in carried]
-    op = ir.Operation.create("stablehlo.while", types, carried, regions=2)
-    places = [ir.Location.unknown()] * len(types)
-    condition, body = (region.blocks.append(*types, arg_locs=places) for region in op.regions)
-    with ir.InsertionPoint(condition):
-        ir.Operation.create("stablehlo.return", [], [t.compare("LT", condition.arguments[0], count)])
-    with ir.InsertionPoint(body):
-        i, value = body.arguments
-        after = build.add(i, t.constant(1, torch.int64))
-        ir.Operation.create("stablehlo.return", [], [after, step(i, value)])
-    return list(op.results)[1]

@@ -15,6 +15,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph
 from .indexing import gather_at
+from .loops import counted
 from .products import dot
 from .table import translates
 
@@ -86,16 +87,4 @@ def _for_each(
     t: Graph, weights: ir.Value, starts: Sequence[ir.Value], step: Callable[..., list[ir.Value]]
 ) -> list[ir.Value]:
     """The values that a step makes, group by group."""
-    carried = [t.constant(0, torch.int64), *starts]
-    types = [v.type for v in carried]
-    op = ir.Operation.create("stablehlo.while", types, carried, regions=2)
-    places = [ir.Location.unknown()] * len(types)
-    condition, body = (region.blocks.append(*types, arg_locs=places) for region in op.regions)
-    with ir.InsertionPoint(condition):
-        count = t.size(dims_of(weights)[0], torch.int64)
-        ir.Operation.create("stablehlo.return", [], [t.compare("LT", condition.arguments[0], count)])
-    with ir.InsertionPoint(body):
-        group, *values = body.arguments
-        after = build.add(group, t.constant(1, torch.int64))
-        ir.Operation.create("stablehlo.return", [], [after, *step(group, *values)])
-    return list(op.results)[1:]
+    return counted(t, lambda: t.size(dims_of(weights)[0], torch.int64), starts, step)

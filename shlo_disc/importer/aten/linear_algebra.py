@@ -6,7 +6,7 @@ A matrix without a factorisation or an inverse has results of NaN or infinity: L
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph
 from .indexing import gather
+from .loops import counted
 from .ordering import ordered
 from .reductions import summed
 from .shapes import corner, join
@@ -174,7 +175,7 @@ def _order(t: Graph, pivots: ir.Value, rows: Expr) -> ir.Value:
     place = t.iota(dims, len(batch), torch.int64)
     swaps = build.subtract(t.convert(pivots, torch.int64), t.constant(1, torch.int64, dims_of(pivots)))
 
-    def swap(number: ir.Value, order: ir.Value) -> ir.Value:
+    def swap(number: ir.Value, order: ir.Value) -> list[ir.Value]:
         first = t.broadcast(number, one, ())
         second = gather(t, swaps, -1, first)
         values = [
@@ -182,25 +183,9 @@ def _order(t: Graph, pivots: ir.Value, rows: Expr) -> ir.Value:
         ]
         places = [t.broadcast(t.reshape(i, batch), dims, range(len(batch))) for i in (first, second)]
         found = t.select(t.compare("EQ", place, places[1]), values[0], order)
-        return t.select(t.compare("EQ", place, places[0]), values[1], found)
+        return [t.select(t.compare("EQ", place, places[0]), values[1], found)]
 
-    return _repeated(t, count, place, swap)
-
-
-def _repeated(t: Graph, count: Expr, start: ir.Value, step: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """A value after `count` steps, each of which has its number, from 0 on."""
-    values = [t.constant(0, torch.int64), start]
-    op = ir.Operation.create("stablehlo.while", [v.type for v in values], values, regions=2)
-    blocks = [r.blocks.append(*[v.type for v in values], arg_locs=[ir.Location.unknown()] * 2) for r in op.regions]
-    with ir.InsertionPoint(blocks[0]):
-        more = t.compare("LT", blocks[0].arguments[0], t.size(count))
-        ir.Operation.create("stablehlo.return", [], [more])
-    with ir.InsertionPoint(blocks[1]):
-        number, value = blocks[1].arguments
-        found = step(number, value)
-        following = build.add(number, t.constant(1, torch.int64))
-        ir.Operation.create("stablehlo.return", [], [following, found])
-    return op.results[1]
+    return counted(t, lambda: t.size(count, torch.int64), [place], swap)[0]
 
 
 def _reordered(t: Graph, b: ir.Value, order: ir.Value) -> ir.Value:

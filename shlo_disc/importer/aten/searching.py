@@ -14,6 +14,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph, working
 from .indexing import gather, gather_at, written
+from .loops import repeated_while
 from .reductions import largest, smallest
 from .table import translates
 
@@ -58,19 +59,11 @@ def places_among(t: Graph, row: ir.Value, wanted: ir.Value, is_right: bool) -> i
     size, dims = dims_of(row)[-1], dims_of(wanted)
     zeros, ends = t.constant(0, torch.int64, dims), t.operand(size, torch.int64, dims)
     start = [t.size(size, torch.int64), zeros, ends]
-    op = ir.Operation.create("stablehlo.while", [v.type for v in start], start, regions=2)
-    with ir.InsertionPoint(_block(op, 0, start)) as point:
-        left = t.compare("GT", point.block.arguments[0], t.constant(0, torch.int64))
-        ir.Operation.create("stablehlo.return", [], [left])
-    with ir.InsertionPoint(_block(op, 1, start)) as point:
-        found = _halved(t, row, wanted, is_right, *point.block.arguments)
-        ir.Operation.create("stablehlo.return", [], found)
-    return op.results[1]
 
+    def is_left(left: ir.Value, *_: ir.Value) -> ir.Value:
+        return t.compare("GT", left, t.constant(0, torch.int64))
 
-def _block(op: ir.Operation, region: int, values: list[ir.Value]) -> ir.Block:
-    places = [ir.Location.unknown()] * len(values)
-    return op.regions[region].blocks.append(*[v.type for v in values], arg_locs=places)
+    return repeated_while(start, is_left, lambda *values: _halved(t, row, wanted, is_right, *values))[1]
 
 
 def _halved(

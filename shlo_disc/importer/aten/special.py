@@ -14,6 +14,7 @@ from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
 
 from .graph import Graph, working
+from .loops import repeated_while
 from .table import add, translates
 
 # ---- functions of CHLO ----------------------------------------------------------------------------------------------
@@ -146,17 +147,15 @@ for _name, _parts, _is_scaled in (
 def common_divisor(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
     """The greatest common divisor, by Euclid's algorithm for all elements at once."""
     values = [build.abs(v) if t.dtype.is_signed else v for v in (t.operand(n, t.dtype) for n in (x, y))]
-    op = ir.Operation.create("stablehlo.while", [v.type for v in values], values, regions=2)
-    blocks = [r.blocks.append(*[v.type for v in values], arg_locs=[ir.Location.unknown()] * 2) for r in op.regions]
-    with ir.InsertionPoint(blocks[0]):
-        rest = t.compare("NE", blocks[0].arguments[0], t.constant(0, t.dtype, t.dims))
-        is_left = t.reduce([rest], [t.constant(False, torch.bool)], range(len(t.dims)), "or")[0] if t.dims else rest
-        ir.Operation.create("stablehlo.return", [], [is_left])
-    with ir.InsertionPoint(blocks[1]):
-        small, large = blocks[1].arguments
+
+    def is_left(small: ir.Value, _: ir.Value) -> ir.Value:
+        rest = t.compare("NE", small, t.constant(0, t.dtype, t.dims))
+        return t.reduce([rest], [t.constant(False, torch.bool)], range(len(t.dims)), "or")[0] if t.dims else rest
+
+    def step(small: ir.Value, large: ir.Value) -> list[ir.Value]:
         zero, one = (t.constant(n, t.dtype, t.dims) for n in (0, 1))
         is_done = t.compare("EQ", small, zero)
         rest = build.remainder(large, t.select(is_done, one, small))
-        found = [t.select(is_done, zero, rest), t.select(is_done, large, small)]
-        ir.Operation.create("stablehlo.return", [], found)
-    return op.results[1]
+        return [t.select(is_done, zero, rest), t.select(is_done, large, small)]
+
+    return repeated_while(values, is_left, step)[1]

@@ -60,8 +60,8 @@ bool is_wide(const DiscDot &dot) {
   return has && dot.tile_columns * (dot.format == 0 ? 4 : 8) >= kWideTileBytes;
 }
 
-/// The way for a product or a piece of one, which may have fewer columns than rows. The program's vectors decide, too:
-/// processors agree.
+/// The way for a product, or for a piece of one, which may have fewer columns than rows. The width of the program's
+/// vectors is part of it, so that one program has the same results on all processors.
 Way way_of(const DiscDot &dot) {
   int64_t size = dot.format == 0 ? 4 : 8, tile_bytes = dot.tile_columns * size;
   if (dot.format > 1 || tile_bytes < kNarrowestBytes || !supports_avx2())
