@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Custom calls that can be compiled: shape assertions, LAPACK, Fourier transforms, and what the user registered."""
+"""Custom calls that have no definition of their own: shape assertions, LAPACK, and what the user registered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from shlo_disc.shape_dialect.custom_calls import find_custom_call, is_callback
 from shlo_disc.shape_dialect.dtypes import BY_MLIR
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops.fft import KINDS
 from shlo_disc.shape_dialect.ops.lapack import LAPACK, MATRIX, LapackFunction, LapackTensor
 from shlo_disc.shape_dialect.ops.lapack_sizes import parameters_of, shape_operands
 from shlo_disc.shape_dialect.utils.attributes import attribute_values
@@ -116,24 +115,3 @@ def _are_column_major(op: ir.OpView, attribute: str, tensors: Sequence[LapackTen
         layout == (column_major if tensor.kind == MATRIX else [*range(tensor.rank(rank) - 1, -1, -1)])
         for layout, tensor in zip(layouts, tensors, strict=False)
     )
-
-
-# ---- Fourier transforms ---------------------------------------------------------------------------------------------
-
-
-def fft_problem(op: ir.OpView) -> str | None:
-    """The reason that our custom call of a Fourier transform cannot be compiled; None when it can."""
-    given = parameters_of(op)
-    if not all(isinstance(given.get(name), ir.IntegerAttr) for name in ("kind", "rank")):
-        return "a transform needs the integers kind and rank"
-    kind, rank = (ir.IntegerAttr(given[name]).value for name in ("kind", "rank"))
-    if len(op.results) != 1 or len(op.operands) != 1 + len(shape_operands(op)) or not 0 <= kind < len(KINDS):
-        return "a transform has one operand, its result's sizes, one result and a kind from 0 to 3"
-    source, result = (ir.RankedTensorType(v.type) for v in (op.operands[0], op.results[0]))
-    if source.rank != result.rank or not 1 <= rank <= min(3, source.rank):
-        return "a transform runs along one to three axes"
-    real, pair = [("f32", "complex<f32>"), ("f64", "complex<f64>")]["f64" in str(source.element_type)]
-    expected = {"RFFT": (real, pair), "IRFFT": (pair, real)}.get(KINDS[kind], (pair, pair))
-    if (str(source.element_type), str(result.element_type)) != expected:
-        return f"{KINDS[kind]} goes from {expected[0]} to {expected[1]}"
-    return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.utils.collectives import COLLECTIVES, counts_of, module_of, stated_groups
+from shlo_disc.shape_dialect.utils.collectives import COLLECTIVES, participants, stated_groups
 from shlo_disc.shape_dialect.utils.regions import all_blocks
 
 _IDENTITY_CALLS = (
@@ -92,15 +92,9 @@ def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
     return ir.Operation.create("stablehlo.convert", results=[type_], operands=[value]).results[0]
 
 
-def participants(op: ir.OpView) -> int:
-    """The number of participants of an op: the module's count, or the members of a collective's largest group."""
-    groups = [len(set(group)) for group in stated_groups(op)]
-    return max([*counts_of(module_of(op)), *groups])
-
-
 def _has_group(op: ir.OpView) -> bool:
     """Tells whether the participant is in a group, or every one is. A permutation or broadcast gives others zeros."""
     return any(stated_groups(op)) or "source_target_pairs" not in op.attributes
 
 
-__all__ = ["erase_unused", "participants", "resolve"]
+__all__ = ["erase_unused", "resolve"]

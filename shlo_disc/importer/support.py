@@ -11,13 +11,11 @@ from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.signature import DTYPES, Signature
 from shlo_disc.shape_dialect.dialect.types import dims_of_attr, storage_type
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE, TABLE
-from shlo_disc.shape_dialect.utils.collectives import COLLECTIVES, groups_of, reduction_of, runs_on_all
+from shlo_disc.shape_dialect.ops import TABLE
 from shlo_disc.shape_dialect.utils.locations import operation_name, source_line
-from shlo_disc.shape_dialect.utils.regions import all_values, called_function, captured, constant_of
+from shlo_disc.shape_dialect.utils.regions import all_values
 
-from .library_calls import ADVICE, custom_call_problem, fft_problem
-from .resolve import participants
+from .library_calls import ADVICE, custom_call_problem
 
 STRUCTURAL = {"func.func", "func.return", "stablehlo.return", "builtin.module"}
 
@@ -130,10 +128,9 @@ def _op_problems(op: ir.OpView) -> list[Unsupported]:
         _problem(op, "this dtype has no lowering", _CONVERT, dtype)
         for dtype in sorted(_foreign_dtypes([*op.operands, *op.results], lowered, _takes_quantized(op, name)))
     ]
-    if name in _EXTRA_CHECKS and not problems:
-        reason = _EXTRA_CHECKS[name](op)
-        if reason:
-            problems.append(_problem(op, reason))
+    check = TABLE[name].check if name in TABLE else None
+    if check is not None and not problems and (reason := check(op)):
+        problems.append(_problem(op, reason))
     return problems
 
 
@@ -170,156 +167,3 @@ def _foreign_dtypes(values: Sequence[ir.Value], lowered: Collection[str], quanti
 def _element_and_storage(tensor: ir.RankedTensorType) -> tuple[str, str]:
     """The names of a tensor's element type, and of the integers that hold it where it is quantized."""
     return str(tensor.element_type), str(storage_type(tensor.element_type))
-
-
-def _check_constant(op: ir.OpView) -> str | None:
-    if isinstance(ir.RankedTensorType(op.results[0].type).element_type, ir.ComplexType):
-        inline = " dense<" in op.operation.get_asm(use_local_scope=True)  # the bindings cannot read the attribute
-    else:
-        inline = isinstance(op.attributes["value"], ir.DenseElementsAttr)
-    return None if inline else "a constant whose elements are not in the program has no lowering"
-
-
-def _check_dot(op: ir.OpView) -> str | None:
-    lhs, rhs = (ir.RankedTensorType(v.type).element_type for v in list(op.operands)[:2])
-    by_floats = any(storage_type(element) != element for element in (lhs, rhs))  # quantized
-    is_one_kind = any(isinstance(lhs, k) and isinstance(rhs, k) for k in (ir.FloatType, ir.IntegerType, ir.ComplexType))
-    return None if by_floats or is_one_kind else f"operands of different kinds ({lhs} and {rhs}) have no lowering"
-
-
-def _check_body(op: ir.OpView) -> str | None:
-    """The bodies of a map, reduction, scatter or sort: scalar ops on their own arguments and constants."""
-    for region in op.regions:
-        blocks = list(region.blocks)
-        if len(blocks) != 1:
-            return "a body of several blocks has no lowering"
-        names = {inner.operation.name for inner in blocks[0].operations}
-        foreign = sorted(names - ELEMENTWISE - {"stablehlo.constant", "stablehlo.return", "func.return"})
-        if foreign:
-            return f"a body with {', '.join(foreign)} has no lowering"
-        if any(constant_of(value) is None for _, _, value in captured(blocks[0])):
-            return "a body that uses values from outside has no lowering"
-    return None
-
-
-def _check_called_body(op: ir.OpView) -> str | None:
-    """The function that a custom call names as its body."""
-    if "called_computations" not in op.attributes:
-        return "a custom call without its computation has no lowering"
-    return _check_body(called_function(op))
-
-
-def _check_map(op: ir.OpView) -> str | None:
-    """As `_check_body`; a map of no tensors would have no size."""
-    return _check_body(op) if op.operands else "a map without operands has no lowering"
-
-
-def _check_nonzero(op: ir.OpView) -> str | None:
-    outside = op.operation.parent.operation.name == "func.func"
-    return None if outside else "a size that depends on data cannot be read inside of a loop or branch"
-
-
-def _check_participants(op: ir.OpView) -> str | None:
-    """A collective that `resolve` could not remove."""
-    if runs_on_all(op):
-        return _check_collective(op)
-    count = participants(op)
-    if count > 1:
-        return f"it is for {count} participants; a program runs on one"
-    return "the participant that the program runs on is in none of its groups"
-
-
-_UNEVEN = ("stablehlo.all_reduce", "stablehlo.collective_broadcast", "stablehlo.collective_permute")
-_OLDER = ("stablehlo.collective_reduce", "stablehlo.cross-replica-sum")
-
-
-def _check_collective(op: ir.OpView) -> str | None:
-    """A collective of a program that several devices run."""
-    name = op.operation.name
-    if name in ("stablehlo.partition_id", "stablehlo.replica_id"):
-        return None
-    if name in _OLDER:
-        return "between several participants it has no lowering"
-    if any(storage_type(e := ir.RankedTensorType(v.type).element_type) != e for v in op.operands):
-        return "quantized elements have no lowering here"
-    try:
-        groups = groups_of(op)
-    except ValueError as error:
-        return str(error)
-    if name not in _UNEVEN and len({len(group) for group in groups}) != 1:
-        return "groups of different sizes have no lowering"
-    if len(op.regions) and reduction_of(op) is None:
-        return "a reduction other than add, multiply, maximum, minimum, and, or, xor has no lowering"
-    return None
-
-
-def _check_approx_top_k(op: ir.OpView) -> str | None:
-    name = "mhlo.backend_config"
-    stated = name in op.attributes and isinstance(op.attributes[name], ir.DictAttr)
-    stated = stated and "reduction_dim" in op.attributes[name]
-    if not stated:
-        return "a top-k that does not name its dimension has no lowering"
-    selected = list(op.operands)[: len(op.results)]
-    if len({ir.RankedTensorType(v.type).rank for v in (*selected, *op.results)}) != 1:
-        return "a top-k of operands or results of several ranks has no lowering"
-    return _check_called_body(op)
-
-
-def _check_top_k(op: ir.OpView) -> str | None:
-    """The count is an attribute; so is the order, unless it is that of the largest."""
-    name = "mhlo.attributes"
-    stated = op.attributes[name] if name in op.attributes else ir.DictAttr.get({})
-    if not isinstance(stated, ir.DictAttr) or "k" not in stated or not isinstance(stated["k"], ir.IntegerAttr):
-        return "a top-k without its number k has no lowering"
-    if "largest" in stated and not isinstance(stated["largest"], ir.BoolAttr):
-        return "largest is true or false"
-    return None
-
-
-def _check_einsum(op: ir.OpView) -> str | None:
-    """One letter a dimension, each once in an operand."""
-    config = ir.StringAttr(op.attributes["einsum_config"]).value
-    terms = config.replace("->", ",").split(",")
-    ranks = [ir.RankedTensorType(v.type).rank for v in [*op.operands, *op.results]]
-    plain = all(t.isalpha() and len(set(t)) == len(t) or not t for t in terms)
-    fits = [len(t) for t in terms] == ranks and set(terms[-1]) <= set("".join(terms[:-1]))
-    return None if plain and fits else f"an einsum of {config!r} has no lowering"
-
-
-_STATES = {"THREE_FRY": (2,), "PHILOX": (2, 3), "DEFAULT": (2, 3)}
-"""The words of 64 bits that a state has."""
-
-
-def _check_random_state(op: ir.OpView) -> str | None:
-    if "rng_algorithm" not in op.attributes:
-        return "it has no rng_algorithm"
-    algorithm = str(op.attributes["rng_algorithm"]).split()[-1].rstrip(">")
-    counts = next((n for name, n in _STATES.items() if name in algorithm), ())
-    types = {str(v.type) for v in (op.operands[0], op.results[0]) if ir.RankedTensorType(v.type).has_static_shape}
-    states = [f"tensor<{n}xui64>" for n in counts]
-    return None if types and types <= set(states) else f"a state of {algorithm} is {' or '.join(states)}"
-
-
-_EXTRA_CHECKS = {
-    "@shlo_disc.fft": fft_problem,
-    **dict.fromkeys(COLLECTIVES, _check_participants),
-    "@ApproxTopK": _check_approx_top_k,
-    "@stablehlo.dynamic_approx_top_k": _check_approx_top_k,
-    "@mhlo.topk": _check_top_k,
-    "@shlo_disc.nonzero": _check_nonzero,
-    "@stablehlo.dynamic_reduce_window": _check_called_body,
-    "@stablehlo.dynamic_rng_bit_generator": _check_random_state,
-    "stablehlo.constant": _check_constant,
-    "stablehlo.convolution": _check_dot,
-    "stablehlo.dot_general": _check_dot,
-    "stablehlo.dynamic_conv": _check_dot,
-    "stablehlo.einsum": _check_einsum,
-    "stablehlo.map": _check_map,
-    "stablehlo.reduce": _check_body,
-    "stablehlo.reduce_window": _check_body,
-    "stablehlo.rng_bit_generator": _check_random_state,
-    "stablehlo.scatter": _check_body,
-    "stablehlo.select_and_scatter": _check_body,
-    "stablehlo.sort": _check_body,
-    "stablehlo.unary_einsum": _check_einsum,
-}

@@ -24,6 +24,7 @@ from shlo_disc.shape_dialect.ops import (
     windows,
 )
 from shlo_disc.shape_dialect.ops.definition import LOWERINGS, OpDef
+from shlo_disc.shape_dialect.ops.elementwise import ELEMENTWISE
 from shlo_disc.shape_dialect.ops.index_maps import IndexMap
 from shlo_disc.shape_dialect.ops.propagation import SizeRule
 
@@ -38,9 +39,6 @@ TABLE: dict[str, OpDef] = {op.name: op for family in FAMILIES for op in family.O
 
 A custom call goes by its target, as `@target`.
 """
-
-ELEMENTWISE = frozenset(name for name, op in TABLE.items() if op.is_elementwise)
-"""Ops of which an element of the result needs the elements of the operands at its own index, and nothing else."""
 
 INDEX_MAPS = {name: op.index_map for name, op in TABLE.items() if op.index_map is not None}
 """The index maps of the ops that only move elements."""

@@ -31,6 +31,8 @@ LOWERINGS = {
 
 MapRule = Callable[[ir.OpView], IndexMap]
 FlopsRule = Callable[[ir.OpView], Expr]
+Check = Callable[[ir.OpView], str | None]
+"""The reason that an op cannot be compiled as it stands; None where it can."""
 
 
 def no_flops(_: ir.OpView) -> Expr:
@@ -52,6 +54,7 @@ class OpDef:
     lowering: a key of `LOWERINGS`, or "" when the op is refused for every element type, for `reason`.
     dtypes: the element types of operands and results that are compiled.
     spec: the element types that the StableHLO specification allows; what it has beyond `dtypes` is refused.
+    check: what patterns and rules take for granted, and MLIR does not verify, of an op of supported element types.
     infer: the sizes of the results, and the relations that a valid program has where the op stands.
     relate: the sizes that are the same, or computed from others, when a static program is made symbolic.
     index_map: which elements of which operands the elements of the result are, of an op that only moves them.
@@ -70,6 +73,7 @@ class OpDef:
     lowering: str
     dtypes: frozenset[str]
     spec: frozenset[str]
+    check: Check | None = None
     infer: SizeRule | None = None
     relate: RelationRule | None = None
     index_map: MapRule | None = None
@@ -124,5 +128,5 @@ def refuse(names: str, spec: Iterable[str], reason: str, instead: str = "", test
 
 
 __all__ = [
-    "LOWERINGS", "FlopsRule", "MapRule", "OpDef", "define", "flops_per_element", "no_flops", "refuse",
+    "LOWERINGS", "Check", "FlopsRule", "MapRule", "OpDef", "define", "flops_per_element", "no_flops", "refuse",
 ]  # fmt: skip

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, storage_type
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops.definition import OpDef, define, refuse
+from shlo_disc.shape_dialect.ops.definition import Check, OpDef, define, refuse
 from shlo_disc.shape_dialect.ops.element_types import ALL
 from shlo_disc.shape_dialect.ops.propagation import Propagation, SizeRule, same_operands
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
-from shlo_disc.shape_dialect.utils.collectives import groups_of
+from shlo_disc.shape_dialect.utils.collectives import groups_of, participants, reduction_of, runs_on_all
 
 _TESTS = "tests/run/test_ops_distributed.py"
 _DEVICES = "tests/pjrt/test_devices.py"
@@ -51,18 +51,62 @@ def _infer_number(_: Propagation, __: ir.OpView) -> list[Dims]:
     return [()]
 
 
-def _collective(names: str, infer: SizeRule, dtypes: frozenset[str] = ALL) -> tuple[OpDef, ...]:
-    return define("library", names, dtypes, gpu=dtypes, infer=infer, tests=_DEVICES)
+# ---- checks ---------------------------------------------------------------------------------------------------------
+
+
+def _check_number(op: ir.OpView) -> str | None:
+    return None if runs_on_all(op) else _reason_that_it_remains(op)
+
+
+def _check_legacy(op: ir.OpView) -> str | None:
+    return "between several participants it has no lowering" if runs_on_all(op) else _reason_that_it_remains(op)
+
+
+def _check_groups(op: ir.OpView) -> str | None:
+    return _group_problem(op, are_even=False) if runs_on_all(op) else _reason_that_it_remains(op)
+
+
+def _check_even_groups(op: ir.OpView) -> str | None:
+    return _group_problem(op, are_even=True) if runs_on_all(op) else _reason_that_it_remains(op)
+
+
+def _reason_that_it_remains(op: ir.OpView) -> str:
+    """The reason that the import could not resolve a collective of a program for one participant."""
+    count = participants(op)
+    if count > 1:
+        return f"it is for {count} participants; a program runs on one"
+    return "the participant that the program runs on is in none of its groups"
+
+
+def _group_problem(op: ir.OpView, *, are_even: bool) -> str | None:
+    """The reason that several devices cannot run a collective. are_even: its groups have to be of one size."""
+    if any(storage_type(e := ir.RankedTensorType(v.type).element_type) != e for v in op.operands):
+        return "quantized elements have no lowering here"
+    try:
+        groups = groups_of(op)
+    except ValueError as error:
+        return str(error)
+    if are_even and len({len(group) for group in groups}) != 1:
+        return "groups of different sizes have no lowering"
+    if len(op.regions) and reduction_of(op) is None:
+        return "a reduction other than add, multiply, maximum, minimum, and, or, xor has no lowering"
+    return None
+
+
+def _collective(
+    names: str, infer: SizeRule, check: Check = _check_groups, dtypes: frozenset[str] = ALL
+) -> tuple[OpDef, ...]:
+    return define("library", names, dtypes, gpu=dtypes, check=check, infer=infer, tests=_DEVICES)
 
 
 OPS = (
-    *_collective("all_gather", _infer_all_gather),
+    *_collective("all_gather", _infer_all_gather, _check_even_groups),
     *_collective("all_reduce", same_operands),
-    *_collective("all_to_all", _infer_all_to_all),
+    *_collective("all_to_all", _infer_all_to_all, _check_even_groups),
     *_collective("collective_broadcast collective_permute", same_operands),
-    *_collective("reduce_scatter", _infer_reduce_scatter),
-    *_collective("partition_id replica_id", _infer_number, frozenset({"ui32"})),
-    *define("import", "collective_reduce cross-replica-sum", ALL, tests=_TESTS),
+    *_collective("reduce_scatter", _infer_reduce_scatter, _check_even_groups),
+    *_collective("partition_id replica_id", _infer_number, _check_number, frozenset({"ui32"})),
+    *define("import", "collective_reduce cross-replica-sum", ALL, check=_check_legacy, tests=_TESTS),
     *define("import", "async_done async_start", ALL, tests=_TESTS),
     *refuse("infeed outfeed recv send", ALL, "a compiled program has no channel to the host while it runs",
             "pass arguments and return results"),

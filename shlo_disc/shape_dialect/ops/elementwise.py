@@ -10,6 +10,7 @@ from shlo_disc.shape_dialect.ops.element_types import ALL, BOOL, COMPLEX, FLOAT,
 from shlo_disc.shape_dialect.ops.propagation import Propagation, SizeRule, same_shape, same_shape_of
 from shlo_disc.shape_dialect.ops.size_relations import RelationRule, SizeRelations, one_shape, rank
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import called_function, captured, constant_of
 
 _FLOATS = "tests/run/test_ops_float.py"
 _INTS = "tests/run/test_ops_integer.py"
@@ -74,7 +75,7 @@ def _functions(dtypes: frozenset[str], codes: dict[str, int]) -> tuple[OpDef, ..
     return tuple(op for ops in each for op in ops)
 
 
-OPS = (
+_SCALAR_OPS = (
     *_functions(
         _ANY_FLOAT | COMPLEX,
         {"cosine": 160, "exponential": 20, "exponential_minus_one": 30, "log": 40, "log_plus_one": 45, "logistic": 40},
@@ -100,5 +101,45 @@ OPS = (
     *_elementwise("select", ALL, _INTS, infer=_infer_select),
     *_elementwise("bitcast_convert", ALL, _INTS, infer=_infer_bitcast_convert, relate=_relate_bitcast_convert),
     *_elementwise("complex imag real", _PARTS, _COMPLEX, lowering="expand"),
-    *define("expand", "map", ALL, infer=same_shape, relate=one_shape, tests=_INTS),
 )
+
+ELEMENTWISE = frozenset(op.name for op in _SCALAR_OPS)
+"""Ops of which an element of the result needs the elements of the operands at its own index, and nothing else."""
+
+
+# ---- bodies -------------------------------------------------------------------------------------------------------
+
+
+def check_body(op: ir.OpView) -> str | None:
+    """The bodies of a map, reduction, scatter or sort: scalar ops on their own arguments and constants."""
+    for region in op.regions:
+        blocks = list(region.blocks)
+        if len(blocks) != 1:
+            return "a body of several blocks has no lowering"
+        names = {inner.operation.name for inner in blocks[0].operations}
+        foreign = sorted(names - ELEMENTWISE - {"stablehlo.constant", "stablehlo.return", "func.return"})
+        if foreign:
+            return f"a body with {', '.join(foreign)} has no lowering"
+        if any(constant_of(value) is None for _, _, value in captured(blocks[0])):
+            return "a body that uses values from outside has no lowering"
+    return None
+
+
+def check_called_body(op: ir.OpView) -> str | None:
+    """The function that a custom call names as its body."""
+    if "called_computations" not in op.attributes:
+        return "a custom call without its computation has no lowering"
+    return check_body(called_function(op))
+
+
+def _check_map(op: ir.OpView) -> str | None:
+    """As `check_body`; a map of no tensors would have no size."""
+    return check_body(op) if op.operands else "a map without operands has no lowering"
+
+
+OPS = (
+    *_SCALAR_OPS,
+    *define("expand", "map", ALL, check=_check_map, infer=same_shape, relate=one_shape, tests=_INTS),
+)
+
+__all__ = ["ELEMENTWISE", "OPS", "check_body", "check_called_body"]

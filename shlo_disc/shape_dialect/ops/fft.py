@@ -9,7 +9,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops.definition import OpDef, define
 from shlo_disc.shape_dialect.ops.element_types import COMPLEX
-from shlo_disc.shape_dialect.ops.lapack_sizes import parameters_of
+from shlo_disc.shape_dialect.ops.lapack_sizes import parameters_of, shape_operands
 from shlo_disc.shape_dialect.ops.propagation import Propagation
 from shlo_disc.shape_dialect.ops.size_relations import SizeRelations, numbers_of, rank
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -73,12 +73,30 @@ def _relate_fft(r: SizeRelations, op: ir.OpView) -> None:
         r.fix(value, range(len(batch), rank(value)))
 
 
+def _check_fft(op: ir.OpView) -> str | None:
+    """The reason that our custom call of a Fourier transform cannot be compiled; None when it can."""
+    given = parameters_of(op)
+    if not all(isinstance(given.get(name), ir.IntegerAttr) for name in ("kind", "rank")):
+        return "a transform needs the integers kind and rank"
+    kind, rank = (ir.IntegerAttr(given[name]).value for name in ("kind", "rank"))
+    if len(op.results) != 1 or len(op.operands) != 1 + len(shape_operands(op)) or not 0 <= kind < len(KINDS):
+        return "a transform has one operand, its result's sizes, one result and a kind from 0 to 3"
+    source, result = (ir.RankedTensorType(v.type) for v in (op.operands[0], op.results[0]))
+    if source.rank != result.rank or not 1 <= rank <= min(3, source.rank):
+        return "a transform runs along one to three axes"
+    real, pair = [("f32", "complex<f32>"), ("f64", "complex<f64>")]["f64" in str(source.element_type)]
+    expected = {"RFFT": (real, pair), "IRFFT": (pair, real)}.get(KINDS[kind], (pair, pair))
+    if (str(source.element_type), str(result.element_type)) != expected:
+        return f"{KINDS[kind]} goes from {expected[0]} to {expected[1]}"
+    return None
+
+
 _TESTS = "tests/run/test_ops_fft.py"
 
 OPS = (
     *define("library", "fft", {"f32", "f64"} | COMPLEX, infer=_infer_fft, relate=_relate_fft, tests=_TESTS),
     OpDef(
         f"@{TARGET}", "library", frozenset({"f32", "f64", "i32", "i64"}) | COMPLEX, frozenset(),
-        infer=_infer_custom_fft, tests=_TESTS,
+        check=_check_fft, infer=_infer_custom_fft, tests=_TESTS,
     ),
 )  # fmt: skip

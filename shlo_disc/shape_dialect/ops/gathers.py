@@ -9,6 +9,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops.definition import define, no_flops
 from shlo_disc.shape_dialect.ops.element_types import ALL
+from shlo_disc.shape_dialect.ops.elementwise import check_body
 from shlo_disc.shape_dialect.ops.index_maps import (
     ZERO,
     Amount,
@@ -185,7 +186,10 @@ OPS = (
         "index", "dynamic_gather", ALL, infer=_infer_dynamic_gather, index_map=_map_gather, flops=no_flops, code=12,
         tests=_TESTS,
     ),
-    *define("kernel", "scatter", ALL, infer=_infer_scatter, relate=_relate_scatter, flops=no_flops, tests=_TESTS),
+    *define(
+        "kernel", "scatter", ALL, check=check_body, infer=_infer_scatter, relate=_relate_scatter, flops=no_flops,
+        tests=_TESTS,
+    ),
 )  # fmt: skip
 
 __all__ = ["OPS", "window_axes"]

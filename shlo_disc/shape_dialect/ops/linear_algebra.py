@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product, storage_type
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops import fft
 from shlo_disc.shape_dialect.ops.definition import define
@@ -87,13 +87,31 @@ def _relate_triangular_solve(r: SizeRelations, op: ir.OpView) -> None:
     r.same_axes(a, [*range(last - 1), last - 1, last], b, [*range(last - 1), side, side])
 
 
+def check_operand_kinds(op: ir.OpView) -> str | None:
+    """The operands of a product are both floats, both integers or both complex."""
+    lhs, rhs = (ir.RankedTensorType(v.type).element_type for v in list(op.operands)[:2])
+    by_floats = any(storage_type(element) != element for element in (lhs, rhs))  # quantized
+    is_one_kind = any(isinstance(lhs, k) and isinstance(rhs, k) for k in (ir.FloatType, ir.IntegerType, ir.ComplexType))
+    return None if by_floats or is_one_kind else f"operands of different kinds ({lhs} and {rhs}) have no lowering"
+
+
+def _check_einsum(op: ir.OpView) -> str | None:
+    """One letter a dimension, each once in an operand."""
+    config = ir.StringAttr(op.attributes["einsum_config"]).value
+    terms = config.replace("->", ",").split(",")
+    ranks = [ir.RankedTensorType(v.type).rank for v in [*op.operands, *op.results]]
+    plain = all(t.isalpha() and len(set(t)) == len(t) or not t for t in terms)
+    fits = [len(t) for t in terms] == ranks and set(terms[-1]) <= set("".join(terms[:-1]))
+    return None if plain and fits else f"an einsum of {config!r} has no lowering"
+
+
 OPS = (
     *define(
-        "dot", "dot_general", ALL, infer=_infer_dot_general, relate=_relate_dot_general, flops=_flops_of_dot_general,
-        tests="tests/run/test_ops_dot.py",
+        "dot", "dot_general", ALL, check=check_operand_kinds, infer=_infer_dot_general, relate=_relate_dot_general,
+        flops=_flops_of_dot_general, tests="tests/run/test_ops_dot.py",
     ),
     *define("expand", "dot", ALL, infer=_infer_dot, tests=_OLD),
-    *define("expand", "einsum unary_einsum", ALL, infer=_infer_einsum, tests=_OLD),
+    *define("expand", "einsum unary_einsum", ALL, check=_check_einsum, infer=_infer_einsum, tests=_OLD),
     *define(
         "library", "cholesky", FLOAT | NARROW_FLOAT | COMPLEX, infer=_infer_cholesky, relate=one_shape, tests=_TESTS
     ),
@@ -103,3 +121,5 @@ OPS = (
     ),
     *fft.OPS,
 )  # fmt: skip
+
+__all__ = ["OPS", "check_operand_kinds"]

@@ -21,11 +21,27 @@ def _infer_dynamic_rng_bit_generator(p: Propagation, op: ir.OpView) -> list[Dims
     return [dims_of(op.operands[0]), p.sizes(op.operands[1])]
 
 
+_STATES = {"THREE_FRY": (2,), "PHILOX": (2, 3), "DEFAULT": (2, 3)}
+"""The words of 64 bits that a state has."""
+
+
+def _check_random_state(op: ir.OpView) -> str | None:
+    if "rng_algorithm" not in op.attributes:
+        return "it has no rng_algorithm"
+    algorithm = str(op.attributes["rng_algorithm"]).split()[-1].rstrip(">")
+    counts = next((n for name, n in _STATES.items() if name in algorithm), ())
+    types = {str(v.type) for v in (op.operands[0], op.results[0]) if ir.RankedTensorType(v.type).has_static_shape}
+    states = [f"tensor<{n}xui64>" for n in counts]
+    return None if types and types <= set(states) else f"a state of {algorithm} is {' or '.join(states)}"
+
+
 OPS = (
-    *define("expand", "rng_bit_generator", _BITS, infer=_infer_rng_bit_generator, tests=_TESTS),
+    *define(
+        "expand", "rng_bit_generator", _BITS, check=_check_random_state, infer=_infer_rng_bit_generator, tests=_TESTS
+    ),
     OpDef(
-        "@stablehlo.dynamic_rng_bit_generator", "expand", _BITS, _BITS, infer=_infer_dynamic_rng_bit_generator,
-        tests=_TESTS,
+        "@stablehlo.dynamic_rng_bit_generator", "expand", _BITS, _BITS, check=_check_random_state,
+        infer=_infer_dynamic_rng_bit_generator, tests=_TESTS,
     ),
     *refuse("rng", BOOL | INT | FLOAT, "its state is hidden and differs from call to call", "use jax.random"),
-)  # fmt: skip
+)  # fmt: skip  # fmt: skip

@@ -7,6 +7,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.definition import define
 from shlo_disc.shape_dialect.ops.element_types import ALL
+from shlo_disc.shape_dialect.ops.elementwise import check_body
 from shlo_disc.shape_dialect.ops.propagation import Propagation
 from shlo_disc.shape_dialect.ops.size_relations import SizeRelations, numbers_of, rank
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -36,6 +37,6 @@ def _flops_of_reduce(op: ir.OpView) -> Expr:
 
 
 OPS = define(
-    "reduction", "reduce", ALL, infer=_infer_reduce, relate=_relate_reduce, flops=_flops_of_reduce,
-    tests="tests/run/test_ops_reduce.py",
+    "reduction", "reduce", ALL, check=check_body, infer=_infer_reduce, relate=_relate_reduce,
+    flops=_flops_of_reduce, tests="tests/run/test_ops_reduce.py",
 )  # fmt: skip

@@ -50,9 +50,23 @@ def _relate_stated(r: SizeRelations, op: ir.OpView) -> None:
     """The attributes alone state the sizes, and other ops say what they must equal."""
 
 
+def _check_constant(op: ir.OpView) -> str | None:
+    if isinstance(ir.RankedTensorType(op.results[0].type).element_type, ir.ComplexType):
+        inline = " dense<" in op.operation.get_asm(use_local_scope=True)  # the bindings cannot read the attribute
+    else:
+        inline = isinstance(op.attributes["value"], ir.DenseElementsAttr)
+    return None if inline else "a constant whose elements are not in the program has no lowering"
+
+
+def _check_nonzero(op: ir.OpView) -> str | None:
+    outside = op.operation.parent.operation.name == "func.func"
+    return None if outside else "a size that depends on data cannot be read inside of a loop or branch"
+
+
 OPS = (
     *define(
-        "index", "constant", ALL, infer=_infer_stated, relate=_relate_constant, flops=no_flops, code=0, tests=_TESTS
+        "index", "constant", ALL, check=_check_constant, infer=_infer_stated, relate=_relate_constant, flops=no_flops,
+        code=0, tests=_TESTS,
     ),
     *define("index", "iota", ALL - BOOL, infer=_infer_stated, relate=_relate_stated, flops=no_flops, tests=_TESTS),
     *define("index", "dynamic_iota", ALL - BOOL, infer=_infer_dynamic_iota, flops=no_flops, tests=_TESTS),
@@ -68,8 +82,8 @@ OPS = (
     *refuse("set_dimension_size", (), "bounded dimensions have no lowering", "use a symbolic dimension", _REFUSED),
     *define("import", "tuple get_tuple_element", ALL, tests="tests/run/test_ops_distributed.py"),
     OpDef(
-        "@shlo_disc.nonzero", "import", BOOL | {"i32", "i64"}, frozenset(), infer=_infer_custom_call,
-        tests="tests/run/test_numpy_sizes.py",
+        "@shlo_disc.nonzero", "import", BOOL | {"i32", "i64"}, frozenset(), check=_check_nonzero,
+        infer=_infer_custom_call, tests="tests/run/test_numpy_sizes.py",
     ),
     OpDef(
         "disc.shape", "shape", frozenset({"i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"}), frozenset(),

@@ -8,6 +8,8 @@ from shlo_disc.shape_dialect.dialect.window import Window
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops.definition import OpDef, define
 from shlo_disc.shape_dialect.ops.element_types import ALL, COMPLEX, FLOAT, NARROW_FLOAT
+from shlo_disc.shape_dialect.ops.elementwise import check_body, check_called_body
+from shlo_disc.shape_dialect.ops.linear_algebra import check_operand_kinds
 from shlo_disc.shape_dialect.ops.propagation import Propagation
 from shlo_disc.shape_dialect.ops.size_relations import Size, SizeRelations, numbers_of, rank, related
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -157,20 +159,24 @@ def _relate_batch_norm(r: SizeRelations, op: ir.OpView) -> None:
 
 OPS = (
     *define(
-        "kernel", "convolution", ALL, infer=_infer_convolution, relate=_relate_convolution,
+        "kernel", "convolution", ALL, check=check_operand_kinds, infer=_infer_convolution, relate=_relate_convolution,
         flops=_flops_of_convolution, tests=_CONVOLUTIONS,
     ),
     *define(
-        "expand", "dynamic_conv", ALL, infer=_infer_convolution, flops=_flops_of_convolution, tests=_CONVOLUTIONS
+        "expand", "dynamic_conv", ALL, check=check_operand_kinds, infer=_infer_convolution,
+        flops=_flops_of_convolution, tests=_CONVOLUTIONS,
     ),
     *define(
-        "index", "reduce_window", ALL, infer=_infer_reduce_window, relate=_relate_reduce_window,
+        "index", "reduce_window", ALL, check=check_body, infer=_infer_reduce_window, relate=_relate_reduce_window,
         flops=_flops_of_windows, tests=_WINDOWS,
     ),
-    OpDef("@stablehlo.dynamic_reduce_window", "expand", ALL, ALL, infer=_infer_dynamic_reduce_window, tests=_WINDOWS),
+    OpDef(
+        "@stablehlo.dynamic_reduce_window", "expand", ALL, ALL, check=check_called_body,
+        infer=_infer_dynamic_reduce_window, tests=_WINDOWS,
+    ),
     *define(
-        "kernel", "select_and_scatter", ALL - COMPLEX, spec=ALL, infer=_infer_select_and_scatter,
-        relate=_relate_select_and_scatter, flops=_flops_of_windows, tests=_WINDOWS,
+        "kernel", "select_and_scatter", ALL - COMPLEX, spec=ALL, check=check_body,
+        infer=_infer_select_and_scatter, relate=_relate_select_and_scatter, flops=_flops_of_windows, tests=_WINDOWS,
     ),
     *define(
         "expand", "batch_norm_grad batch_norm_inference batch_norm_training", FLOAT | NARROW_FLOAT,

@@ -66,6 +66,12 @@ def runs_on_all(op: ir.OpView) -> bool:
     return PARTICIPANTS in module_of(op).attributes
 
 
+def participants(op: ir.OpView) -> int:
+    """The number of participants of an op: the module's count, or the members of a collective's largest group."""
+    groups = [len(set(group)) for group in stated_groups(op)]
+    return max([*counts_of(module_of(op)), *groups])
+
+
 def stated_groups(op: ir.OpView) -> list[list[int]]:
     """The groups of a collective as the op has them, or for a permutation its pairs."""
     attribute = "source_target_pairs" if "source_target_pairs" in op.attributes else "replica_groups"
@@ -144,6 +150,7 @@ __all__ = [
     "counts_of",
     "groups_of",
     "module_of",
+    "participants",
     "reduction_of",
     "runs_on_all",
     "stated_groups",
