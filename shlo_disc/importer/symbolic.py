@@ -17,7 +17,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import TABLE
 from shlo_disc.shape_dialect.ops.size_relations import Size
 
-from .dynamic_forms import DYNAMIC_FORMS, SizeValues, stated_sizes
+from .stated_sizes import ProgramSizes, form_of, stated_sizes
 from .unknowns import Unknowns
 
 
@@ -27,16 +27,18 @@ def make_symbolic(function: ir.OpView) -> None:
     if any(not ir.RankedTensorType(v.type).has_static_shape for v in _tensors(block)):
         raise OptionError("the option symbolic needs a program of static sizes")
     operations = list(_operations(block))
-    unknowns = _solve(block, operations)
+    stated = [(position, stated_sizes(op)) for position, op in operations]
+    unknowns = _solve(block, operations, stated)
     dynamic = {v: _dynamic_axes(v, unknowns) for v in _tensors(block)}
-    sizes = SizeValues(unknowns, {v: list(ir.RankedTensorType(v.type).shape) for v in dynamic})
+    sizes = ProgramSizes(unknowns, {size: factors for _, found in stated for size, factors in found.items() if factors})
     for value, axes in dynamic.items():
         _set_dynamic(value, axes)
-    replaced = [op for _, op in operations if op.operation.name in DYNAMIC_FORMS and dynamic[op.results[0]]]
-    for position, op in operations:
-        if op in replaced:
-            DYNAMIC_FORMS[op.operation.name](op, sizes.before(position))
-    for op in reversed(replaced):
+    forms = [
+        (position, op, form) for position, op in operations if (form := form_of(op)) and dynamic.get(op.results[0])
+    ]
+    for position, op, form in forms:
+        sizes.replace(op, position, form)
+    for _, op, _ in reversed(forms):
         if not list(op.results[0].uses):
             op.operation.erase()
     terminator = block.operations[len(block.operations) - 1]
@@ -44,7 +46,9 @@ def make_symbolic(function: ir.OpView) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(kind)
 
 
-def _solve(block: ir.Block, operations: Sequence[tuple[int, ir.OpView]]) -> Unknowns:
+def _solve(
+    block: ir.Block, operations: Sequence[tuple[int, ir.OpView]], stated: Sequence[tuple[int, dict[Size, list[Size]]]]
+) -> Unknowns:
     unknowns = Unknowns(block)
     for _, op in operations:
         name = op.operation.name
@@ -55,7 +59,9 @@ def _solve(block: ir.Block, operations: Sequence[tuple[int, ir.OpView]]) -> Unkn
             for value in [*op.operands, *op.results]:
                 unknowns.fix(value)
     unknowns.propagate()
-    unknowns.fix_unavailable((position, size) for position, op in operations for size in stated_sizes(op))
+    unknowns.fix_unavailable(
+        (position, size) for position, found in stated for size, factors in found.items() if not factors
+    )
     return unknowns
 
 

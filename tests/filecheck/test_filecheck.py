@@ -48,7 +48,7 @@ COVERED = {
 
 WITHOUT_PATTERNS = {
     "annotate/access", "annotate/code_size", "annotate/control_flow", "annotate/definition", "annotate/document",
-    "annotate/element_types", "annotate/segments",
+    "annotate/dynamic_forms", "annotate/element_types", "annotate/segments",
     "annotate/index_maps", "annotate/lapack", "annotate/lapack_sizes", "annotate/legality", "annotate/propagation",
     "annotate/quantized", "annotate/recurrences", "annotate/row_axes",
     "annotate/shapes", "annotate/size_relations", "annotate/values", "expand/build",

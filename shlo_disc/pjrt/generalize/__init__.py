@@ -17,7 +17,7 @@ symbols, and an expression of the symbols for every number:
 | `formulas`, `paddings`, `slices` | sizes that ops imply, paddings that sizes imply, bounds of slices |
 | `elements` | constants: numbers, sizes, or hidden arguments |
 | `search`, `terms`, `costs` | the simplest expression of some values, what it is made of, and what is simple |
-| `emit`, `dynamic_forms` | rewrites the module: `?` for sizes, dynamic forms of ops that state them, hidden arguments |
+| `emit` | rewrites the module: `?` for sizes, dynamic forms of ops that state them, hidden arguments |
 | `steps` | the expressions as the table computes them |
 
 The expressions may be guesses. The table serves another program by the symbolic one only if each of its numbers is what

@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from shlo_disc.shape_dialect.custom_calls import find_custom_call
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp, integer_attr
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr, dims_of_attr
+from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_attr, dims_of_attr
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import TABLE
+from shlo_disc.shape_dialect.ops.dynamic_forms import DynamicForm, NoDynamicFormError, create, spread
+from shlo_disc.shape_dialect.ops.lapack_sizes import SHAPE_OPERANDS
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.called_operations import CALLS
 from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.shape_dialect.utils.regions import all_blocks
 
-from .dynamic_forms import DYNAMIC_FORMS, STATED_BY_TYPE, create, is_call_without_sizes, target_of, tensor
 from .expressions import Expressions
 from .relations import terminator
 from .samples import NotGeneralError
@@ -26,12 +29,13 @@ _SIZES, _HIDDEN = "shlo_disc.sizes", "shlo_disc.hidden"
 
 
 class Emission:
-    """Rewrites the samples' module in place."""
+    """Rewrites the samples' module in place. It is the `StatedSizes` of the dynamic forms."""
 
     def __init__(self, expressions: Expressions):
         self.expressions = expressions
         self.samples = expressions.samples
         self._origins: dict[ir.Value, ir.Value] = {}  # of the results of plain operations
+        self._position = 0  # of the operation that is being replaced
         self._hidden = {position: i for i, position in enumerate(expressions.hidden)}
 
     def run(self) -> None:
@@ -57,26 +61,42 @@ class Emission:
 
     def _rewrite(self, op: ir.OpView, position: int) -> bool:
         """Replace an op where that is needed."""
-        name = op.operation.name
         if position in self._hidden:
             self._replace(op, [self._hidden_constant(op, position)])
             return True
         if not self._states_sizes(position, op):
             return False
-        if name not in DYNAMIC_FORMS:
-            raise NotGeneralError(f"{name} states sizes that change", source_line(op.location))
-        with ir.InsertionPoint(op), op.location:
-            form = DYNAMIC_FORMS[name](self, op, position)
+        form = self._build(op, position)
         self._replace(op, form if isinstance(form, list) else [form])
         return True
+
+    def _build(self, op: ir.OpView, position: int) -> ir.Value | list[ir.Value]:
+        """The dynamic form of an op."""
+        self._position = position  # the op itself is no key any more: its hash is of its types, too
+        name = op.operation.name
+        form = _form_of(name)
+        if form is None:
+            raise NotGeneralError(f"{name} states sizes that change", source_line(op.location))
+        try:
+            with ir.InsertionPoint(op), op.location:
+                return form.build(self, op)
+        except NoDynamicFormError as error:
+            raise NotGeneralError(str(error), source_line(op.location)) from None
 
     def dims(self, value: ir.Value) -> Dims:
         """The sizes of a value of the samples."""
         return self.expressions.dims(value)
 
-    def attribute(self, position: int, name: str) -> Dims:
-        """The numbers of an attribute."""
-        return self.expressions.attribute(position, name)
+    def numbers(self, op: ir.OpView, name: str) -> Dims:
+        """The numbers of an attribute of the op that is being replaced."""
+        return self.expressions.attribute(self._position, name)
+
+    def element(self, constant: ir.OpView) -> Expr | None:
+        """The size that each element of the constant that is being replaced is; None where all are a number."""
+        if self._position not in self.samples.splats:
+            raise NoDynamicFormError("the shape of a constant changes, and its elements do not")
+        value = self.expressions.of(self.samples.elements[self._position][0])
+        return value if value.constant is None else None
 
     def sizes(self, dims: Sequence[Expr], type_: ir.Type | None = None) -> ir.Value:
         """A tensor of these sizes, by default of rank 1 and of i64."""
@@ -84,7 +104,7 @@ class Emission:
         return _placeholder(_SIZES, kind, {"sizes": dims_attr(dims)})
 
     def _set_type(self, value: ir.Value) -> None:
-        value.set_type(tensor(self.dims(value), ir.RankedTensorType(value.type).element_type))
+        value.set_type(_tensor(self.dims(value), ir.RankedTensorType(value.type).element_type))
 
     def _use_operands(self, op: ir.OpView, position: int) -> None:
         """The prefixes and broadcasts of values that an op uses, whether this sample has ops for them or not."""
@@ -110,7 +130,7 @@ class Emission:
     def _made(self, name: str, operands: list[ir.Value], numbers: list[int], attributes: Any = None) -> ir.Value:
         """A value with the sizes, which are numbers of the samples, and the element type of the first operand."""
         element_type = ir.RankedTensorType(operands[0].type).element_type
-        kind = tensor(tuple(self.expressions.of(n) for n in numbers), element_type)
+        kind = _tensor(tuple(self.expressions.of(n) for n in numbers), element_type)
         made: ir.Value = create(name, kind, operands, attributes)
         self.samples.dims[made] = numbers
         return made
@@ -120,7 +140,8 @@ class Emission:
         names = self.samples.attribute_names.get(position, [])
         numbers = [n for name in names for n in self.samples.attributes[position, name]]
         numbers += self.samples.elements.get(position, [])
-        if name in STATED_BY_TYPE or is_call_without_sizes(op):
+        form = _form_of(name)
+        if (form is not None and form.of_type) or _is_call_without_sizes(op):
             numbers += [n for result in op.results for n in self.samples.dims.get(result, [])]
         return any(self.expressions.of(n).constant is None for n in numbers)
 
@@ -133,21 +154,33 @@ class Emission:
             dims = () if is_splat else self.dims(op.results[0])
             attributes = {"number": integer_attr(self._hidden[position]), "sizes": dims_attr(dims)}
             argument = _placeholder(_HIDDEN, kind, attributes)
-            return self.spread(argument, op) if is_splat else argument
-
-    def spread(self, scalar: ir.Value, op: ir.OpView) -> ir.Value:
-        """A scalar as the shape of an op's result."""
-        result = op.results[0]
-        if not self.samples.dims.get(result):
-            return scalar
-        none = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
-        return create("dynamic_broadcast_in_dim", result.type, [scalar, self.sizes(self.dims(result))], none)
+            return spread(self, argument, op) if is_splat else argument
 
     def _replace(self, op: ir.OpView, forms: Sequence[ir.Value]) -> None:
         for result, form in zip(op.results, forms, strict=True):
             self.samples.dims[form] = self.samples.dims.get(result, [])
             result.replace_all_uses_with(form)
         op.operation.erase()
+
+
+def _form_of(name: str) -> DynamicForm | None:
+    return TABLE[name].dynamic_form if name in TABLE else None
+
+
+def _is_call_without_sizes(op: ir.OpView) -> bool:
+    """Tells whether an op calls a registered function, and does not say the sizes of its results by operands."""
+    return find_custom_call(_target_of(op)) is not None and SHAPE_OPERANDS not in op.attributes
+
+
+def _target_of(op: ir.OpView) -> str:
+    """The function that a custom call calls; "" of any other op."""
+    is_call = op.operation.name == "stablehlo.custom_call"
+    return str(ir.StringAttr(op.attributes["call_target_name"]).value) if is_call else ""
+
+
+def _tensor(dims: Sequence[Expr], element_type: ir.Type) -> ir.Type:
+    """A tensor type with `?` for what is no number."""
+    return ir.RankedTensorType.get([DYNAMIC if d.constant is None else d.constant for d in dims], element_type)
 
 
 def _placeholder(target: str, type_: ir.Type, attributes: dict[str, ir.Attribute]) -> Any:
@@ -172,10 +205,10 @@ def finish(function: ir.OpView, given: Dims) -> list[Dims]:
     the hidden ones, and an array without elements that has the symbols as sizes.
     """
     block = function.regions[0].blocks[0]
-    calls = [op for inner in list(all_blocks(block)) for op in inner.operations if target_of(op) in (_SIZES, _HIDDEN)]
+    calls = [op for inner in list(all_blocks(block)) for op in inner.operations if _target_of(op) in (_SIZES, _HIDDEN)]
     hidden: dict[int, tuple[ir.Type, Dims]] = {}
     for op in calls:
-        if target_of(op) == _HIDDEN:
+        if _target_of(op) == _HIDDEN:
             hidden[op.attributes["number"].value] = op.results[0].type, dims_of_attr(op.attributes["sizes"])
     sizes = [(*given, Expr.const(0))] if given else []
     if "arg_attrs" in function.attributes:
@@ -185,9 +218,9 @@ def finish(function: ir.OpView, given: Dims) -> list[Dims]:
     with function.location:
         arguments = {number: block.add_argument(hidden[number][0], function.location) for number in sorted(hidden)}
         for dims in sizes:
-            block.add_argument(tensor(dims, ir.IntegerType.get_signless(8)), function.location)
+            block.add_argument(_tensor(dims, ir.IntegerType.get_signless(8)), function.location)
     for op in calls:
-        if target_of(op) == _HIDDEN:
+        if _target_of(op) == _HIDDEN:
             form: ir.Value = arguments[op.attributes["number"].value]
         else:
             with ir.InsertionPoint(op), op.location:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.definition import define, no_flops
+from shlo_disc.shape_dialect.ops.dynamic_forms import DynamicForm, StatedSizes, WholeAxes, create, kept_attributes
 from shlo_disc.shape_dialect.ops.element_types import ALL
 from shlo_disc.shape_dialect.ops.index_maps import (
     ONE,
@@ -99,6 +101,11 @@ def _map_reshape(op: ir.OpView) -> IndexMap:
     return (Read(0, reshape_coordinates(dims_of(op.operands[0]), dims_of(op.results[0]))),)
 
 
+def _form_of_reshape(s: StatedSizes, op: ir.OpView) -> ir.Value:
+    result = op.results[0]
+    return create("dynamic_reshape", result.type, [op.operands[0], s.sizes(s.dims(result))])
+
+
 def _infer_broadcast_in_dim(p: Propagation, op: ir.OpView) -> list[Dims]:
     return _broadcast_to(p, op, dims_of(op.results[0]))
 
@@ -126,6 +133,11 @@ def _map_broadcast_in_dim(op: ir.OpView) -> IndexMap:
     return (Read(0, broadcast_coordinates(dims_of(op.operands[0]), dims_of(op.results[0]), targets)),)
 
 
+def _form_of_broadcast_in_dim(s: StatedSizes, op: ir.OpView) -> ir.Value:
+    result, kept = op.results[0], kept_attributes(op, "broadcast_dimensions")
+    return create("dynamic_broadcast_in_dim", result.type, [op.operands[0], s.sizes(s.dims(result))], kept)
+
+
 def _infer_broadcast(p: Propagation, op: ir.OpView) -> list[Dims]:
     return [(*map(Expr.const, integers(op.attributes["broadcast_sizes"])), *dims_of(op.operands[0]))]
 
@@ -133,9 +145,11 @@ def _infer_broadcast(p: Propagation, op: ir.OpView) -> list[Dims]:
 # ---- slices -----------------------------------------------------------------------------------------------------
 
 
+_SLICE = ("start_indices", "limit_indices", "strides")
+
+
 def _infer_slice(p: Propagation, op: ir.OpView) -> list[Dims]:
-    names = ("start_indices", "limit_indices", "strides")
-    starts, limits, strides = (integers(op.attributes[n]) for n in names)
+    starts, limits, strides = (integers(op.attributes[n]) for n in _SLICE)
     p.fits((Expr.const(n) for n in limits), dims_of(op.operands[0]), op)
     bounds = zip(starts, limits, strides, strict=True)
     return [tuple(ceildiv(Expr.const(limit - start), stride) for start, limit, stride in bounds)]
@@ -177,8 +191,7 @@ def _extents_from_data(p: Propagation, op: ir.OpView) -> Dims | None:
 
 def _relate_slice(r: SizeRelations, op: ir.OpView) -> None:
     source, result = op.operands[0], op.results[0]
-    names = ("start_indices", "limit_indices", "strides")
-    for axis, (start, limit, stride) in enumerate(zip(*(numbers_of(op, n) for n in names), strict=True)):
+    for axis, (start, limit, stride) in enumerate(zip(*(numbers_of(op, n) for n in _SLICE), strict=True)):
         whole = Size(source, axis)
         if limit != extent(whole):
             r.fix(result, [axis])
@@ -204,6 +217,15 @@ def _map_slice(op: ir.OpView) -> IndexMap:
     return (Read(0, tuple(found)),)
 
 
+def _form_of_slice(s: StatedSizes, op: ir.OpView) -> ir.Value:
+    bounds = [s.sizes(s.numbers(op, name)) for name in _SLICE]
+    return create("real_dynamic_slice", op.results[0].type, [op.operands[0], *bounds])
+
+
+def _same_axes(op: ir.OpView) -> list[tuple[int, int]]:
+    return [(axis, axis) for axis in range(rank(op.results[0]))]
+
+
 def _infer_dynamic_slice(p: Propagation, op: ir.OpView) -> list[Dims]:
     sizes = tuple(Expr.const(s) for s in integers(op.attributes["slice_sizes"]))
     p.fits(sizes, dims_of(op.operands[0]), op)
@@ -217,6 +239,24 @@ def _relate_dynamic_slice(r: SizeRelations, op: ir.OpView) -> None:
 def _map_dynamic_slice(op: ir.OpView) -> IndexMap:
     starts = _starts(dims_of(op.operands[0]), dims_of(op.results[0]), 1)
     return (Read(0, tuple(Coordinate(axis, plus=start) for axis, start in enumerate(starts))),)
+
+
+def _form_of_dynamic_slice(s: StatedSizes, op: ir.OpView) -> ir.Value:
+    """The start is clamped such that the slice fits, as `dynamic_slice` does."""
+    operand, starts = op.operands[0], list(op.operands)[1:]
+    sizes = s.numbers(op, "slice_sizes")
+    kind = ir.RankedTensorType(starts[0].type)
+    one = ir.RankedTensorType.get([1], kind.element_type)
+    vector = ir.RankedTensorType.get([len(starts)], kind.element_type)
+    parts = [create("reshape", one, [start]) for start in starts]
+    start = parts[0] if len(parts) == 1 else create("concatenate", vector, parts, {"dimension": integer_attr(0)})
+    extents = s.sizes(sizes, vector)
+    last = s.sizes([whole - size for whole, size in zip(s.dims(operand), sizes, strict=True)], vector)
+    zero = s.sizes([Expr.const(0)] * len(starts), vector)
+    start = create("clamp", vector, [zero, start, last])
+    limit = create("add", vector, [start, extents])
+    strides = s.sizes([Expr.const(1)] * len(starts), vector)
+    return create("real_dynamic_slice", op.results[0].type, [operand, start, limit, strides])
 
 
 def _starts(whole: Dims, part: Dims, first: int) -> list[Amount | Start]:
@@ -314,6 +354,11 @@ def _map_pad(op: ir.OpView) -> IndexMap:
     return (inner, Read(1, ())) if within else (inner,)
 
 
+def _form_of_pad(s: StatedSizes, op: ir.OpView) -> ir.Value:
+    padding = [s.sizes(s.numbers(op, name)) for name in _PADDING]
+    return create("dynamic_pad", op.results[0].type, [*op.operands, *padding])
+
+
 # ---- legacy ops -------------------------------------------------------------------------------------------------
 
 
@@ -328,6 +373,7 @@ def _infer_torch_index_select(p: Propagation, op: ir.OpView) -> list[Dims]:
 OPS = (
     *define(
         "index", "broadcast_in_dim", ALL, infer=_infer_broadcast_in_dim, relate=_relate_broadcast_in_dim,
+        dynamic_form=DynamicForm(_form_of_broadcast_in_dim, of_type=True),
         index_map=_map_broadcast_in_dim, flops=no_flops, code=0, tests=_TESTS,
     ),
     *define(
@@ -348,6 +394,7 @@ OPS = (
     ),
     *define(
         "index", "dynamic_slice", ALL, infer=_infer_dynamic_slice, relate=_relate_dynamic_slice,
+        dynamic_form=DynamicForm(_form_of_dynamic_slice),
         index_map=_map_dynamic_slice, flops=no_flops, code=6, tests=_TESTS,
     ),
     *define(
@@ -355,24 +402,26 @@ OPS = (
         index_map=_map_dynamic_update_slice, flops=no_flops, code=12, tests=_TESTS,
     ),
     *define(
-        "index", "pad", ALL, infer=_infer_pad, relate=_relate_pad, index_map=_map_pad, flops=no_flops, code=12,
-        tests=_TESTS,
+        "index", "pad", ALL, infer=_infer_pad, relate=_relate_pad, dynamic_form=DynamicForm(_form_of_pad),
+        index_map=_map_pad, flops=no_flops, code=12, tests=_TESTS,
     ),
     *define(
         "index", "real_dynamic_slice", ALL, infer=_infer_real_dynamic_slice, index_map=_map_slice, flops=no_flops,
         tests=_TESTS,
     ),
     *define(
-        "index", "reshape", ALL, infer=_infer_reshape, relate=_relate_reshape, index_map=_map_reshape, flops=no_flops,
-        code=0, tests=_TESTS,
+        "index", "reshape", ALL, infer=_infer_reshape, relate=_relate_reshape,
+        dynamic_form=DynamicForm(_form_of_reshape, of_type=True), index_map=_map_reshape, flops=no_flops, code=0,
+        tests=_TESTS,
     ),
     *define(
         "index", "reverse", ALL, infer=same_shape, relate=one_shape, index_map=_map_reverse, flops=no_flops, code=4,
         tests=_TESTS,
     ),
     *define(
-        "index", "slice", ALL, infer=_infer_slice, relate=_relate_slice, index_map=_map_slice, flops=no_flops,
-        tests=_TESTS,
+        "index", "slice", ALL, infer=_infer_slice, relate=_relate_slice,
+        dynamic_form=DynamicForm(_form_of_slice, whole=WholeAxes("limit_indices", _same_axes)),
+        index_map=_map_slice, flops=no_flops, tests=_TESTS,
     ),
     *define(
         "index", "transpose", ALL, infer=_infer_transpose, relate=_relate_transpose, index_map=_map_transpose,

@@ -9,6 +9,7 @@ from typing import Any
 
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.dynamic_forms import DynamicForm
 from shlo_disc.shape_dialect.ops.index_maps import IndexMap
 from shlo_disc.shape_dialect.ops.propagation import SizeRule
 from shlo_disc.shape_dialect.ops.size_relations import RelationRule
@@ -57,6 +58,7 @@ class OpDef:
     check: what patterns and rules take for granted, and MLIR does not verify, of an op of supported element types.
     infer: the sizes of the results, and the relations that a valid program has where the op stands.
     relate: the sizes that are the same, or computed from others, when a static program is made symbolic.
+    dynamic_form: what the op becomes where sizes that it states are symbols.
     index_map: which elements of which operands the elements of the result are, of an op that only moves them.
     is_elementwise: an element of the result needs the elements of the operands at its own index, and nothing else.
     flops: the arithmetic of one run.
@@ -76,6 +78,7 @@ class OpDef:
     check: Check | None = None
     infer: SizeRule | None = None
     relate: RelationRule | None = None
+    dynamic_form: DynamicForm | None = None
     index_map: MapRule | None = None
     is_elementwise: bool = False
     flops: FlopsRule = flops_per_element

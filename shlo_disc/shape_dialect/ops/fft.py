@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops.definition import OpDef, define
+from shlo_disc.shape_dialect.ops.dynamic_forms import DynamicForm, StatedSizes, call, shape_operands_attribute
 from shlo_disc.shape_dialect.ops.element_types import COMPLEX
 from shlo_disc.shape_dialect.ops.lapack_sizes import parameters_of, shape_operands
 from shlo_disc.shape_dialect.ops.propagation import Propagation
@@ -73,6 +75,21 @@ def _relate_fft(r: SizeRelations, op: ir.OpView) -> None:
         r.fix(value, range(len(batch), rank(value)))
 
 
+def _form_of_fft(s: StatedSizes, op: ir.OpView) -> list[ir.Value]:
+    """The custom call for lengths that are sizes."""
+    kind = KINDS.index(str(stablehlo.FftTypeAttr(op.attributes["fft_type"]).value))
+    lengths, result = s.numbers(op, "fft_length"), s.dims(op.results[0])
+    given = result if KINDS[kind] == "RFFT" else (*result[: -len(lengths)], *lengths)
+    config: dict[str, ir.Attribute] = {"kind": integer_attr(kind), "rank": integer_attr(len(lengths))}
+    attributes = {
+        "call_target_name": ir.StringAttr.get(TARGET),
+        "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4),
+        "backend_config": ir.DictAttr.get(config),
+        **shape_operands_attribute(len(op.operands), 1),
+    }
+    return call(op, [*op.operands, s.sizes(given)], attributes)
+
+
 def _check_fft(op: ir.OpView) -> str | None:
     """The reason that our custom call of a Fourier transform cannot be compiled; None when it can."""
     given = parameters_of(op)
@@ -94,7 +111,10 @@ def _check_fft(op: ir.OpView) -> str | None:
 _TESTS = "tests/run/test_ops_fft.py"
 
 OPS = (
-    *define("library", "fft", {"f32", "f64"} | COMPLEX, infer=_infer_fft, relate=_relate_fft, tests=_TESTS),
+    *define(
+        "library", "fft", {"f32", "f64"} | COMPLEX, infer=_infer_fft, relate=_relate_fft,
+        dynamic_form=DynamicForm(_form_of_fft), tests=_TESTS,
+    ),
     OpDef(
         f"@{TARGET}", "library", frozenset({"f32", "f64", "i32", "i64"}) | COMPLEX, frozenset(),
         check=_check_fft, infer=_infer_custom_fft, tests=_TESTS,

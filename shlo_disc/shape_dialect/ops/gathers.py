@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops.definition import define, no_flops
+from shlo_disc.shape_dialect.ops.dynamic_forms import DynamicForm, StatedSizes, WholeAxes, create, kept_attributes
 from shlo_disc.shape_dialect.ops.element_types import ALL
 from shlo_disc.shape_dialect.ops.elementwise import check_body
 from shlo_disc.shape_dialect.ops.index_maps import (
@@ -132,6 +133,18 @@ def _same_if_whole(r: SizeRelations, whole: Size, window: Size) -> None:
         r.fix(window.value, [window.axis])
 
 
+def _form_of_gather(s: StatedSizes, op: ir.OpView) -> ir.Value:
+    kept = kept_attributes(op, "dimension_numbers", "indices_are_sorted")
+    operands = [*op.operands, s.sizes(s.numbers(op, "slice_sizes"))]
+    return create("dynamic_gather", op.results[0].type, operands, kept)
+
+
+def _windows_of_gather(op: ir.OpView) -> Iterable[tuple[int, int]]:
+    """The axes of the operand that the result keeps, each with that of the result."""
+    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+    return zip(window_axes(numbers, rank(op.operands[0])), numbers.offset_dims, strict=True)
+
+
 def _relate_scatter(r: SizeRelations, op: ir.OpView) -> None:
     numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
     count = len(op.results)
@@ -179,8 +192,9 @@ def _starts_of(
 
 OPS = (
     *define(
-        "index", "gather", ALL, infer=_infer_gather, relate=_relate_gather, index_map=_map_gather, flops=no_flops,
-        code=12, tests=_TESTS,
+        "index", "gather", ALL, infer=_infer_gather, relate=_relate_gather,
+        dynamic_form=DynamicForm(_form_of_gather, whole=WholeAxes("slice_sizes", _windows_of_gather)),
+        index_map=_map_gather, flops=no_flops, code=12, tests=_TESTS,
     ),
     *define(
         "index", "dynamic_gather", ALL, infer=_infer_dynamic_gather, index_map=_map_gather, flops=no_flops, code=12,

@@ -11,6 +11,9 @@ from shlo_disc.shape_dialect.ops.lapack import LAPACK, MATRIX, VECTOR
 from shlo_disc.shape_dialect.ops.propagation import Propagation
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
+SHAPE_OPERANDS = "indices_of_shape_operands"
+"""The attribute of a custom call that tells which of its operands are the sizes of its results."""
+
 Matrices = Sequence[Dims]
 """The last two sizes of every operand that is a matrix, the last one of every vector, () for numbers."""
 
@@ -129,8 +132,7 @@ def letter_of(op: ir.OpView, name: str) -> str:
 
 def shape_operands(op: ir.OpView) -> list[int]:
     """The numbers of a custom call's operands that hold the sizes of its results, one for each."""
-    attribute = "indices_of_shape_operands"
-    if attribute not in op.attributes:
+    if SHAPE_OPERANDS not in op.attributes:
         return []
-    found = ir.DenseIntElementsAttr(op.attributes[attribute])
+    found = ir.DenseIntElementsAttr(op.attributes[SHAPE_OPERANDS])
     return [found[i] for i in range(len(found))]

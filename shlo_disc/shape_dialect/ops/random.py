@@ -6,11 +6,15 @@ from __future__ import annotations
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.definition import OpDef, define, refuse
+from shlo_disc.shape_dialect.ops.dynamic_forms import DynamicForm, StatedSizes, call
 from shlo_disc.shape_dialect.ops.element_types import BOOL, FLOAT, INT
 from shlo_disc.shape_dialect.ops.propagation import Propagation
 
 _TESTS = "tests/run/test_ops_rng.py"
 _BITS = INT | FLOAT
+
+DYNAMIC = "stablehlo.dynamic_rng_bit_generator"
+"""The target of the custom call that jax.export emits for a symbolic shape."""
 
 
 def _infer_rng_bit_generator(p: Propagation, op: ir.OpView) -> list[Dims]:
@@ -19,6 +23,14 @@ def _infer_rng_bit_generator(p: Propagation, op: ir.OpView) -> list[Dims]:
 
 def _infer_dynamic_rng_bit_generator(p: Propagation, op: ir.OpView) -> list[Dims]:
     return [dims_of(op.operands[0]), p.sizes(op.operands[1])]
+
+
+def _form_of_rng_bit_generator(s: StatedSizes, op: ir.OpView) -> list[ir.Value]:
+    attributes = {
+        "call_target_name": ir.StringAttr.get(DYNAMIC),
+        "rng_algorithm": op.attributes["rng_algorithm"],
+    }
+    return call(op, [op.operands[0], s.sizes(s.dims(op.results[1]))], attributes)
 
 
 _STATES = {"THREE_FRY": (2,), "PHILOX": (2, 3), "DEFAULT": (2, 3)}
@@ -37,11 +49,14 @@ def _check_random_state(op: ir.OpView) -> str | None:
 
 OPS = (
     *define(
-        "expand", "rng_bit_generator", _BITS, check=_check_random_state, infer=_infer_rng_bit_generator, tests=_TESTS
+        "expand", "rng_bit_generator", _BITS, check=_check_random_state, infer=_infer_rng_bit_generator,
+        dynamic_form=DynamicForm(_form_of_rng_bit_generator, of_type=True), tests=_TESTS,
     ),
     OpDef(
-        "@stablehlo.dynamic_rng_bit_generator", "expand", _BITS, _BITS, check=_check_random_state,
+        f"@{DYNAMIC}", "expand", _BITS, _BITS, check=_check_random_state,
         infer=_infer_dynamic_rng_bit_generator, tests=_TESTS,
     ),
     *refuse("rng", BOOL | INT | FLOAT, "its state is hidden and differs from call to call", "use jax.random"),
 )  # fmt: skip  # fmt: skip
+
+__all__ = ["DYNAMIC", "OPS"]

@@ -6,6 +6,15 @@ from __future__ import annotations
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.definition import OpDef, define, no_flops, refuse
+from shlo_disc.shape_dialect.ops.dynamic_forms import (
+    DynamicForm,
+    StatedSizes,
+    call,
+    create,
+    kept_attributes,
+    shape_operands_attribute,
+    spread,
+)
 from shlo_disc.shape_dialect.ops.element_types import ALL, BOOL
 from shlo_disc.shape_dialect.ops.lapack import LAPACK
 from shlo_disc.shape_dialect.ops.lapack_sizes import lapack_sizes, shape_operands
@@ -50,6 +59,34 @@ def _relate_stated(r: SizeRelations, op: ir.OpView) -> None:
     """The attributes alone state the sizes, and other ops say what they must equal."""
 
 
+def _form_of_constant(s: StatedSizes, op: ir.OpView) -> ir.Value:
+    kind = ir.RankedTensorType.get([], ir.RankedTensorType(op.results[0].type).element_type)
+    size = s.element(op)
+    if size is not None:
+        return spread(s, s.sizes([size], kind), op)
+    scalar = ir.Operation.parse(f"stablehlo.constant dense<{splat_text(op)}> : {kind}")
+    ir.InsertionPoint(op).insert(scalar)
+    return spread(s, scalar.result, op)
+
+
+def _form_of_iota(s: StatedSizes, op: ir.OpView) -> ir.Value:
+    result = op.results[0]
+    return create("dynamic_iota", result.type, [s.sizes(s.dims(result))], kept_attributes(op, "iota_dimension"))
+
+
+def _form_of_custom_call(s: StatedSizes, op: ir.OpView) -> list[ir.Value]:
+    """The call of a registered function, or for the largest elements, with its results' sizes, as jax.export has it."""
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    attributes |= shape_operands_attribute(len(op.operands), len(op.results))
+    return call(op, [*op.operands, *(s.sizes(s.dims(result)) for result in op.results)], attributes)
+
+
+def _form_of_composite(s: StatedSizes, op: ir.OpView) -> list[ir.Value]:
+    """A call of the function that it is: what its attributes say is in the function's sizes."""
+    attributes = {"callee": op.attributes["decomposition"]}
+    return list(ir.Operation.create("func.call", [r.type for r in op.results], list(op.operands), attributes).results)
+
+
 def _check_constant(op: ir.OpView) -> str | None:
     if isinstance(ir.RankedTensorType(op.results[0].type).element_type, ir.ComplexType):
         inline = " dense<" in op.operation.get_asm(use_local_scope=True)  # the bindings cannot read the attribute
@@ -65,14 +102,20 @@ def _check_nonzero(op: ir.OpView) -> str | None:
 
 OPS = (
     *define(
-        "index", "constant", ALL, check=_check_constant, infer=_infer_stated, relate=_relate_constant, flops=no_flops,
-        code=0, tests=_TESTS,
+        "index", "constant", ALL, check=_check_constant, infer=_infer_stated, relate=_relate_constant,
+        dynamic_form=DynamicForm(_form_of_constant, of_type=True), flops=no_flops, code=0, tests=_TESTS,
     ),
-    *define("index", "iota", ALL - BOOL, infer=_infer_stated, relate=_relate_stated, flops=no_flops, tests=_TESTS),
+    *define(
+        "index", "iota", ALL - BOOL, infer=_infer_stated, relate=_relate_stated,
+        dynamic_form=DynamicForm(_form_of_iota, of_type=True), flops=no_flops, tests=_TESTS,
+    ),
     *define("index", "dynamic_iota", ALL - BOOL, infer=_infer_dynamic_iota, flops=no_flops, tests=_TESTS),
     *define("shape", "get_dimension_size", ALL, infer=_infer_stated, relate=_relate_stated, tests=_TESTS),
-    *define("import", "custom_call", ALL, infer=_infer_custom_call, tests="tests/run/test_bad_input.py"),
-    *define("import", "composite", ALL, tests=_TESTS),
+    *define(
+        "import", "custom_call", ALL, infer=_infer_custom_call, dynamic_form=DynamicForm(_form_of_custom_call),
+        tests="tests/run/test_bad_input.py",
+    ),
+    *define("import", "composite", ALL, dynamic_form=DynamicForm(_form_of_composite), tests=_TESTS),
     *define("import", "return", ALL, flops=no_flops, tests=_TESTS),
     *define(
         "order", "optimization_barrier", ALL, infer=same_operands, relate=one_to_one,

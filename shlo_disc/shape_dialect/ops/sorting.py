@@ -8,6 +8,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.definition import OpDef, define
 from shlo_disc.shape_dialect.ops.element_types import ALL, REAL
 from shlo_disc.shape_dialect.ops.elementwise import check_body, check_called_body
+from shlo_disc.shape_dialect.ops.lapack_sizes import shape_operands
 from shlo_disc.shape_dialect.ops.propagation import DataDependentSize, Propagation, same_shape
 from shlo_disc.shape_dialect.ops.size_relations import all_alike
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -39,7 +40,8 @@ def _infer_approx_top_k(p: Propagation, op: ir.OpView) -> list[Dims]:
     for dims in others:
         for a, b in zip(first, dims, strict=True):
             p.equal(a, b, op)
-    if "indices_of_shape_operands" not in op.attributes:
+    positions = shape_operands(op)
+    if not positions:
         axis = ir.IntegerAttr(ir.DictAttr(op.attributes["mhlo.backend_config"])["reduction_dim"]).value
         tensor, dims = ir.RankedTensorType(op.results[0].type), dims_of(op.operands[0])
         if tensor.is_dynamic_dim(axis):
@@ -47,8 +49,7 @@ def _infer_approx_top_k(p: Propagation, op: ir.OpView) -> list[Dims]:
         count = Expr.const(tensor.shape[axis])
         p.fits([count], dims[axis : axis + 1], op)
         return [(*dims[:axis], count, *dims[axis + 1 :])] * len(op.results)
-    positions = ir.DenseIntElementsAttr(op.attributes["indices_of_shape_operands"])
-    shapes = [p.sizes(op.operands[positions[i]]) for i in range(len(positions))]
+    shapes = [p.sizes(op.operands[position]) for position in positions]
     for shape in shapes:
         p.fits(shape, dims_of(op.operands[0]), op)
     return shapes

@@ -4,18 +4,27 @@
 from __future__ import annotations
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
-from shlo_disc.shape_dialect.dialect.window import Window
+from shlo_disc.shape_dialect.dialect.window import WINDOW, Window, window_attribute
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops.definition import OpDef, define
+from shlo_disc.shape_dialect.ops.dynamic_forms import DynamicForm, NoDynamicFormError, StatedSizes, call, create
 from shlo_disc.shape_dialect.ops.element_types import ALL, COMPLEX, FLOAT, NARROW_FLOAT
 from shlo_disc.shape_dialect.ops.elementwise import check_body, check_called_body
+from shlo_disc.shape_dialect.ops.index_maps import ONE, ZERO
 from shlo_disc.shape_dialect.ops.linear_algebra import check_operand_kinds
 from shlo_disc.shape_dialect.ops.propagation import Propagation
 from shlo_disc.shape_dialect.ops.size_relations import Size, SizeRelations, numbers_of, rank, related
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.convolution import convolution_of, static_padding
+from shlo_disc.shape_dialect.utils.collectives import module_of
+from shlo_disc.shape_dialect.utils.convolution import (
+    GROUP_COUNTS,
+    convolution_of,
+    group_count_attributes,
+    static_padding,
+)
+from shlo_disc.shape_dialect.utils.regions import copy_body, terminator_of
 from shlo_disc.shape_dialect.utils.windows import window_of, window_of_operands
 
 _CONVOLUTIONS = "tests/run/test_ops_conv.py"
@@ -59,6 +68,26 @@ def _relate_convolution(r: SizeRelations, op: ir.OpView) -> None:
     spatial = (numbers.input_spatial_dimensions, numbers.kernel_spatial_dimensions, numbers.output_spatial_dimensions)
     for i, j, k in zip(*spatial, strict=True):
         r.computed(Size(result, k), [Size(lhs, i), Size(rhs, j)])
+
+
+def _form_of_convolution(s: StatedSizes, op: ir.OpView) -> ir.Value:
+    """StableHLO's `dynamic_conv` has its padding as an operand; strides and dilations are numbers.
+
+    The numbers of groups that are sizes have an attribute of ours.
+    """
+    for name in ("window_strides", "lhs_dilation", "rhs_dilation"):
+        if any(size.constant is None for size in s.numbers(op, name)):
+            raise NoDynamicFormError(f"{name} of stablehlo.convolution changes")
+    kept = {name: op.attributes[name] for name in op.attributes if name != "padding"}
+    groups = group_count_attributes(tuple(s.numbers(op, name)[0] for name in GROUP_COUNTS))
+    operands = [*op.operands, _pairs(s, s.numbers(op, "padding"))]
+    return create("dynamic_conv", op.results[0].type, operands, {**kept, **groups})
+
+
+def _pairs(s: StatedSizes, padding: Dims) -> ir.Value:
+    """A tensor of two numbers, low and high, for each dimension."""
+    pairs = ir.RankedTensorType.get([len(padding) // 2, 2], ir.IntegerType.get_signless(64))
+    return create("reshape", pairs, [s.sizes(padding)])
 
 
 def _flops_of_convolution(op: ir.OpView) -> Expr:
@@ -115,6 +144,38 @@ def _is_trivial_window(op: ir.OpView, axis: int) -> bool:
     return not any(amounts[2 * axis : 2 * axis + 2])
 
 
+_DYNAMIC_REDUCE_WINDOW = "stablehlo.dynamic_reduce_window"
+
+
+def _form_of_reduce_window(s: StatedSizes, op: ir.OpView) -> list[ir.Value]:
+    """A custom call, whose computation is a function: StableHLO has no op with windows that are operands."""
+    names = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+    count = rank(op.operands[0])
+    parameters = [s.sizes(s.numbers(op, name) or (ONE,) * count) for name in names]
+    padding = _pairs(s, s.numbers(op, "padding") or (ZERO,) * (2 * count))
+    attributes = {
+        "call_target_name": ir.StringAttr.get(_DYNAMIC_REDUCE_WINDOW),
+        "called_computations": ir.ArrayAttr.get([ir.FlatSymbolRefAttr.get(_make_function(op))]),
+    }
+    return call(op, [*op.operands, *parameters, padding], attributes)
+
+
+def _make_function(op: ir.OpView) -> str:
+    """The name of a new private function with the body of an op."""
+    body, functions = op.regions[0].blocks[0], module_of(op).regions[0].blocks[0]
+    kind = ir.FunctionType.get([a.type for a in body.arguments], [v.type for v in terminator_of(body).operands])
+    name = f"shlo_disc.window{len(functions.operations)}"
+    attributes = {
+        "sym_name": ir.StringAttr.get(name),
+        "sym_visibility": ir.StringAttr.get("private"),
+        "function_type": ir.TypeAttr.get(kind),
+    }
+    with ir.InsertionPoint(functions):
+        function = ir.Operation.create("func.func", attributes=attributes, regions=1)
+    copy_body(body, function.regions[0], "func.return")
+    return name
+
+
 def _infer_select_and_scatter(p: Propagation, op: ir.OpView) -> list[Dims]:
     """There is one source element for each window."""
     dims = dims_of(op.operands[0])
@@ -125,6 +186,21 @@ def _infer_select_and_scatter(p: Propagation, op: ir.OpView) -> list[Dims]:
 
 def _relate_select_and_scatter(r: SizeRelations, op: ir.OpView) -> None:
     r.same_shape([op.operands[0], op.results[0]])
+
+
+def _form_of_select_and_scatter(s: StatedSizes, op: ir.OpView) -> ir.Value:
+    """The op with its windows as sizes; its own attributes are ones that agree with any types."""
+    count = rank(op.operands[0])
+    ones, zeros = (ONE,) * count, (ZERO,) * (2 * count)
+    size, stride = (s.numbers(op, name) or ones for name in ("window_dimensions", "window_strides"))
+    padding = s.numbers(op, "padding") or zeros
+    window = Window(size, stride, ones, ones, padding[::2], padding[1::2])
+    copy = op.operation.clone()
+    for index, value in enumerate(op.operands):
+        copy.operands[index] = value
+    copy.attributes[WINDOW] = window_attribute(window)
+    result: ir.Value = copy.results[0]
+    return result
 
 
 def _flops_of_windows(op: ir.OpView) -> Expr:
@@ -160,7 +236,7 @@ def _relate_batch_norm(r: SizeRelations, op: ir.OpView) -> None:
 OPS = (
     *define(
         "kernel", "convolution", ALL, check=check_operand_kinds, infer=_infer_convolution, relate=_relate_convolution,
-        flops=_flops_of_convolution, tests=_CONVOLUTIONS,
+        dynamic_form=DynamicForm(_form_of_convolution), flops=_flops_of_convolution, tests=_CONVOLUTIONS,
     ),
     *define(
         "expand", "dynamic_conv", ALL, check=check_operand_kinds, infer=_infer_convolution,
@@ -168,15 +244,16 @@ OPS = (
     ),
     *define(
         "index", "reduce_window", ALL, check=check_body, infer=_infer_reduce_window, relate=_relate_reduce_window,
-        flops=_flops_of_windows, tests=_WINDOWS,
+        dynamic_form=DynamicForm(_form_of_reduce_window), flops=_flops_of_windows, tests=_WINDOWS,
     ),
     OpDef(
-        "@stablehlo.dynamic_reduce_window", "expand", ALL, ALL, check=check_called_body,
+        f"@{_DYNAMIC_REDUCE_WINDOW}", "expand", ALL, ALL, check=check_called_body,
         infer=_infer_dynamic_reduce_window, tests=_WINDOWS,
     ),
     *define(
         "kernel", "select_and_scatter", ALL - COMPLEX, spec=ALL, check=check_body,
-        infer=_infer_select_and_scatter, relate=_relate_select_and_scatter, flops=_flops_of_windows, tests=_WINDOWS,
+        infer=_infer_select_and_scatter, relate=_relate_select_and_scatter,
+        dynamic_form=DynamicForm(_form_of_select_and_scatter), flops=_flops_of_windows, tests=_WINDOWS,
     ),
     *define(
         "expand", "batch_norm_grad batch_norm_inference batch_norm_training", FLOAT | NARROW_FLOAT,

@@ -46,6 +46,20 @@ def captured(body: ir.Block) -> Iterator[tuple[ir.Operation, int, ir.Value]]:
                 yield op.operation, position, value
 
 
+def copy_body(source: ir.Block, region: ir.Region, terminator: str = "stablehlo.return") -> None:
+    """Make a body, of a function or an op, that of another, which ends with the op `terminator`."""
+    body = ir.Block.create_at_start(region, [a.type for a in source.arguments])
+    mapping = dict(zip(source.arguments, body.arguments, strict=True))
+    *ops, last = source.operations
+    with ir.InsertionPoint(body):
+        for op in ops:
+            clone = op.operation.clone()
+            for position, value in enumerate(op.operands):
+                clone.operands[position] = mapping[value]
+            mapping.update(zip(op.results, clone.results, strict=True))
+        ir.Operation.create(terminator, operands=[mapping[v] for v in last.operands])
+
+
 def is_constant(op: ir.Operation | ir.OpView) -> bool:
     """Tells whether an op is a `stablehlo.constant`."""
     return bool(op.operation.name == "stablehlo.constant")

@@ -14,11 +14,9 @@ from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.build import convert
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir, rewrite
+from shlo_disc.shape_dialect.ops.random import DYNAMIC
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
-
-DYNAMIC = "stablehlo.dynamic_rng_bit_generator"
-"""The target of the custom call that jax.export emits for a symbolic shape."""
 
 _THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _THREEFRY_PARITY = 0x1BD11BDA

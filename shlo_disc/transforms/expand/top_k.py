@@ -14,8 +14,7 @@ from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir, rewrite
-from shlo_disc.shape_dialect.utils.regions import called_function
-from shlo_disc.transforms.expand.windows import copy_body
+from shlo_disc.shape_dialect.utils.regions import called_function, copy_body
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 
 APPROXIMATE = ("ApproxTopK", "stablehlo.dynamic_approx_top_k")

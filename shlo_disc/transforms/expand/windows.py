@@ -6,7 +6,7 @@ from __future__ import annotations
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir, rewrite
 from shlo_disc.shape_dialect.ops.values import known_elements
-from shlo_disc.shape_dialect.utils.regions import called_function
+from shlo_disc.shape_dialect.utils.regions import called_function, copy_body
 from shlo_disc.shape_dialect.utils.windows import window_attributes, window_of_operands
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 
@@ -27,20 +27,6 @@ def dynamic_reduce_window(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> b
         copy_body(called_function(op).regions[0].blocks[0], new.regions[0])
         rewriter.replace_op(op, new)
     return None
-
-
-def copy_body(source: ir.Block, region: ir.Region, terminator: str = "stablehlo.return") -> None:
-    """Make a body, of a function or an op, that of another, which ends with the op `terminator`."""
-    body = ir.Block.create_at_start(region, [a.type for a in source.arguments])
-    mapping = dict(zip(source.arguments, body.arguments, strict=True))
-    *ops, last = source.operations
-    with ir.InsertionPoint(body):
-        for op in ops:
-            clone = op.operation.clone()
-            for position, value in enumerate(op.operands):
-                clone.operands[position] = mapping[value]
-            mapping.update(zip(op.results, clone.results, strict=True))
-        ir.Operation.create(terminator, operands=[mapping[v] for v in last.operands])
 
 
 PATTERNS: list[tuple[str, Pattern]] = [("stablehlo.custom_call", dynamic_reduce_window)]
