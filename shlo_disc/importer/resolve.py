@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.utils.collectives import COLLECTIVES, participants, stated_groups
+from shlo_disc.shape_dialect.ops.distributed import COLLECTIVES
+from shlo_disc.shape_dialect.utils.collectives import participants, stated_groups
 from shlo_disc.shape_dialect.utils.regions import all_blocks
 
 _IDENTITY_CALLS = (

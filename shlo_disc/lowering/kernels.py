@@ -12,7 +12,7 @@ from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of, kind_o
 from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import arith, func, ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import ELEMENTWISE, TABLE
 from shlo_disc.shape_dialect.ops.index_maps import unit_axes
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.symbolic.facts import Facts
@@ -152,11 +152,15 @@ def _is_renamable(fusion: func.FuncOp) -> bool:
 
 def _describe(fusion: func.FuncOp) -> str:
     """`row_reduce_add_exponential_divide`: the kind and the first telling ops."""
-    plain = {"constant", "shape", "broadcast_in_dim", "dynamic_broadcast_in_dim", "reshape", "dynamic_reshape",
-             "return", "reduce"}  # fmt: skip
-    names = [op.operation.name.split(".")[-1] for op in fusion.entry_block.operations]
-    telling = list(dict.fromkeys(n for n in names if n not in plain))
+    names = [op.operation.name for op in fusion.entry_block.operations]
+    telling = list(dict.fromkeys(n.split(".")[-1] for n in names if _is_telling(n)))
     return "_".join([kind_of(fusion), *telling[:4]])
+
+
+def _is_telling(name: str) -> bool:
+    """Tells whether the name of an op is more than the kind of a fusion."""
+    is_known = name in ("func.return", "stablehlo.return", "stablehlo.reduce")
+    return not is_known and (name not in TABLE or TABLE[name].generates_code)
 
 
 def has_rows(fusion: func.FuncOp) -> bool:
@@ -188,12 +192,7 @@ def output_positions(output: ir.Value, positions: Positions, domain: Dims) -> Po
     return tuple(Position(index_constant(0)) if a is None else positions[a] for a in axes)
 
 
-_COST = {"exponential": 12, "divide": 4, "tanh": 20, "logistic": 16, "power": 40, "log": 15, "sqrt": 6, "rsqrt": 6,
-         "sine": 25, "cosine": 25, "gather": 6, "dynamic_gather": 6, "remainder": 60, "dot_general": 200,
-         "convolution": 400, "reduce_window": 16}  # fmt: skip
-
-
 def op_cost(op: ir.OpView) -> int:
     """Rough work per element, in simple vector ops."""
-    name = op.operation.name.removeprefix("stablehlo.")
-    return 0 if name in ("constant", "reshape", "broadcast_in_dim") else _COST.get(name, 1)
+    definition = TABLE.get(op.operation.name)
+    return 1 if definition is None else definition.cost

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops import TABLE
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 from shlo_disc.shape_dialect.utils.regions import terminator_of
@@ -16,9 +17,6 @@ from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.flops import Functions, flops_of, repeated_ops
 
 _PRODUCTS = frozenset({"convolution", "dot_general", "dynamic_conv"})
-
-_PLAIN = frozenset({"broadcast_in_dim", "constant", "dynamic_broadcast_in_dim", "dynamic_reshape", "reshape", "return"})
-"""Ops that no report names."""
 
 _PARTIAL = frozenset({"dynamic_gather", "dynamic_slice", "gather", "real_dynamic_slice", "slice"})
 """Ops that read no more of their first operand than they give."""
@@ -43,8 +41,8 @@ def work_of(fusion: func.FuncOp, functions: Functions) -> Work:
     block = fusion.entry_block
     ops = list(repeated_ops(block, functions))
     results = {root(v) for v in terminator_of(block).operands}
-    names = Counter(_name(op) for op, _ in ops if op.operation.name.startswith("stablehlo."))
-    said = [f"{name} x{n}" if n > 1 else name for name, n in names.items() if name not in _PLAIN]
+    names = Counter(_name(op) for op, _ in ops if _is_named(op))
+    said = [f"{name} x{n}" if n > 1 else name for name, n in names.items()]
     return Work(
         " + ".join(said),
         _sum(_bytes_read(argument) for argument in block.arguments),
@@ -52,6 +50,12 @@ def work_of(fusion: func.FuncOp, functions: Functions) -> Work:
         _sum(times * flops_of(op, functions) for op, times in ops),
         next((str(element_type_of(op.operands[0])) for op, _ in ops if _name(op) in _PRODUCTS), "f32"),
     )
+
+
+def _is_named(op: ir.OpView) -> bool:
+    """Tells whether a report names an op: one of StableHLO's that generates code."""
+    name = op.operation.name
+    return name.startswith("stablehlo.") and name != "stablehlo.return" and TABLE[name].generates_code
 
 
 def _bytes_read(argument: ir.Value) -> Expr:

@@ -17,6 +17,7 @@ from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.build import shape_tensor
 from shlo_disc.shape_dialect.dialect.types import dims_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.random import DYNAMIC
 
 from .graph import Graph, working
 from .ordering import ordered
@@ -24,8 +25,6 @@ from .table import Translate, translates
 
 DRAWING: set[str] = set()
 """The overloads that need a key."""
-
-_TARGET = "stablehlo.dynamic_rng_bit_generator"
 
 
 def draws(*names: str) -> Callable[[Translate], Translate]:
@@ -46,7 +45,7 @@ def bits(t: Graph) -> ir.Value:
     if all(d.constant is not None for d in t.dims):
         op = ir.Operation.create("stablehlo.rng_bit_generator", types, [state], attributes)
     else:
-        attributes["call_target_name"] = ir.StringAttr.get(_TARGET)
+        attributes["call_target_name"] = ir.StringAttr.get(DYNAMIC)
         op = ir.Operation.create("stablehlo.custom_call", types, [state, shape_tensor(t.dims)], attributes)
     return op.results[1]
 

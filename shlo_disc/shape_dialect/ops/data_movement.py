@@ -37,6 +37,7 @@ from shlo_disc.shape_dialect.ops.size_relations import (
     related,
     reshape_groups,
 )
+from shlo_disc.shape_dialect.ops.values import known_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.shape_dialect.utils.attributes import integers
@@ -217,6 +218,19 @@ def _map_slice(op: ir.OpView) -> IndexMap:
     return (Read(0, tuple(found)),)
 
 
+def _window_of_slice(op: ir.OpView) -> Dims:
+    return tuple(map(Expr.const, integers(op.attributes["limit_indices"])))
+
+
+def _window_of_real_dynamic_slice(op: ir.OpView) -> Dims:
+    """The end of a slice; its size where its start is data, by which it is moved to lie inside."""
+    if any(stride.constant != 1 for stride in known_elements(op.operands[3])):
+        raise ValueError("a stride")
+    limits = op.operands[2].owner
+    is_known = not isinstance(limits, ir.Block) and limits.operation.name in ("disc.shape", "stablehlo.constant")
+    return known_elements(op.operands[2]) if is_known else dims_of(op.results[0])
+
+
 def _form_of_slice(s: StatedSizes, op: ir.OpView) -> ir.Value:
     bounds = [s.sizes(s.numbers(op, name)) for name in _SLICE]
     return create("real_dynamic_slice", op.results[0].type, [op.operands[0], *bounds])
@@ -239,6 +253,10 @@ def _relate_dynamic_slice(r: SizeRelations, op: ir.OpView) -> None:
 def _map_dynamic_slice(op: ir.OpView) -> IndexMap:
     starts = _starts(dims_of(op.operands[0]), dims_of(op.results[0]), 1)
     return (Read(0, tuple(Coordinate(axis, plus=start) for axis, start in enumerate(starts))),)
+
+
+def _window_of_dynamic_slice(op: ir.OpView) -> Dims:
+    return dims_of(op.results[0])
 
 
 def _form_of_dynamic_slice(s: StatedSizes, op: ir.OpView) -> ir.Value:
@@ -272,6 +290,10 @@ def _infer_dynamic_update_slice(p: Propagation, op: ir.OpView) -> list[Dims]:
 
 def _relate_dynamic_update_slice(r: SizeRelations, op: ir.OpView) -> None:
     r.same_shape([op.operands[0], op.results[0]])
+
+
+def _window_of_dynamic_update_slice(op: ir.OpView) -> Dims:
+    return dims_of(op.operands[1])
 
 
 def _map_dynamic_update_slice(op: ir.OpView) -> IndexMap:
@@ -374,7 +396,7 @@ OPS = (
     *define(
         "index", "broadcast_in_dim", ALL, infer=_infer_broadcast_in_dim, relate=_relate_broadcast_in_dim,
         dynamic_form=DynamicForm(_form_of_broadcast_in_dim, of_type=True),
-        index_map=_map_broadcast_in_dim, flops=no_flops, code=0, tests=_TESTS,
+        index_map=_map_broadcast_in_dim, flops=no_flops, cost=0, code=0, tests=_TESTS,
     ),
     *define(
         "index", "concatenate", ALL, infer=_infer_concatenate, relate=_relate_concatenate, index_map=_map_concatenate,
@@ -382,37 +404,38 @@ OPS = (
     ),
     *define(
         "index", "dynamic_broadcast_in_dim", ALL, infer=_infer_dynamic_broadcast_in_dim,
-        index_map=_map_broadcast_in_dim, flops=no_flops, code=0, tests=_TESTS,
+        index_map=_map_broadcast_in_dim, size_operands=(1,), flops=no_flops, code=0, tests=_TESTS,
     ),
     *define(
-        "index", "dynamic_pad", ALL, infer=_infer_dynamic_pad, index_map=_map_pad, flops=no_flops, code=12,
-        tests=_TESTS,
+        "index", "dynamic_pad", ALL, infer=_infer_dynamic_pad, index_map=_map_pad, size_operands=(2, 3, 4),
+        flops=no_flops, code=12, tests=_TESTS,
     ),
     *define(
-        "index", "dynamic_reshape", ALL, infer=_infer_dynamic_reshape, index_map=_map_reshape, flops=no_flops, code=0,
-        tests=_TESTS,
+        "index", "dynamic_reshape", ALL, infer=_infer_dynamic_reshape, index_map=_map_reshape, size_operands=(1,),
+        flops=no_flops, code=0, tests=_TESTS,
     ),
     *define(
         "index", "dynamic_slice", ALL, infer=_infer_dynamic_slice, relate=_relate_dynamic_slice,
         dynamic_form=DynamicForm(_form_of_dynamic_slice),
-        index_map=_map_dynamic_slice, flops=no_flops, code=6, tests=_TESTS,
+        index_map=_map_dynamic_slice, window=_window_of_dynamic_slice, flops=no_flops, code=6, tests=_TESTS,
     ),
     *define(
         "index", "dynamic_update_slice", ALL, infer=_infer_dynamic_update_slice, relate=_relate_dynamic_update_slice,
-        index_map=_map_dynamic_update_slice, flops=no_flops, code=12, tests=_TESTS,
+        index_map=_map_dynamic_update_slice, window=_window_of_dynamic_update_slice, flops=no_flops, code=12,
+        tests=_TESTS,
     ),
     *define(
         "index", "pad", ALL, infer=_infer_pad, relate=_relate_pad, dynamic_form=DynamicForm(_form_of_pad),
         index_map=_map_pad, flops=no_flops, code=12, tests=_TESTS,
     ),
     *define(
-        "index", "real_dynamic_slice", ALL, infer=_infer_real_dynamic_slice, index_map=_map_slice, flops=no_flops,
-        tests=_TESTS,
+        "index", "real_dynamic_slice", ALL, infer=_infer_real_dynamic_slice, index_map=_map_slice,
+        window=_window_of_real_dynamic_slice, size_operands=(1, 2, 3), flops=no_flops, tests=_TESTS,
     ),
     *define(
         "index", "reshape", ALL, infer=_infer_reshape, relate=_relate_reshape,
-        dynamic_form=DynamicForm(_form_of_reshape, of_type=True), index_map=_map_reshape, flops=no_flops, code=0,
-        tests=_TESTS,
+        dynamic_form=DynamicForm(_form_of_reshape, of_type=True), index_map=_map_reshape, flops=no_flops, cost=0,
+        code=0, tests=_TESTS,
     ),
     *define(
         "index", "reverse", ALL, infer=same_shape, relate=one_shape, index_map=_map_reverse, flops=no_flops, code=4,
@@ -421,7 +444,7 @@ OPS = (
     *define(
         "index", "slice", ALL, infer=_infer_slice, relate=_relate_slice,
         dynamic_form=DynamicForm(_form_of_slice, whole=WholeAxes("limit_indices", _same_axes)),
-        index_map=_map_slice, flops=no_flops, tests=_TESTS,
+        index_map=_map_slice, window=_window_of_slice, flops=no_flops, tests=_TESTS,
     ),
     *define(
         "index", "transpose", ALL, infer=_infer_transpose, relate=_relate_transpose, index_map=_map_transpose,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.dynamic_forms import DynamicForm
 from shlo_disc.shape_dialect.ops.index_maps import IndexMap
@@ -32,6 +32,7 @@ LOWERINGS = {
 
 MapRule = Callable[[ir.OpView], IndexMap]
 FlopsRule = Callable[[ir.OpView], Expr]
+WindowRule = Callable[[ir.OpView], Dims]
 Check = Callable[[ir.OpView], str | None]
 """The reason that an op cannot be compiled as it stands; None where it can."""
 
@@ -61,7 +62,10 @@ class OpDef:
     dynamic_form: what the op becomes where sizes that it states are symbols.
     index_map: which elements of which operands the elements of the result are, of an op that only moves them.
     is_elementwise: an element of the result needs the elements of the operands at its own index, and nothing else.
+    window: the sizes that the first operand has at least wherever the op runs, of an op that reads a part of it.
+    size_operands: the operands whose elements are sizes.
     flops: the arithmetic of one run.
+    cost: the rough work for an element of the result where a kernel computes it, in simple vector ops.
     code: instructions for one vector of the result, roughly: those of `lowering_cpu/vector_math` on f32.
     code_of_each: `code` counts once for each operand behind the first.
     is_function: `code` can be a call of a function of `vector_math`.
@@ -81,7 +85,10 @@ class OpDef:
     dynamic_form: DynamicForm | None = None
     index_map: MapRule | None = None
     is_elementwise: bool = False
+    window: WindowRule | None = None
+    size_operands: tuple[int, ...] = ()
     flops: FlopsRule = flops_per_element
+    cost: int = 1
     code: int = 1
     code_of_each: bool = False
     is_function: bool = False
@@ -94,6 +101,11 @@ class OpDef:
     def __post_init__(self) -> None:
         if self.lowering and self.lowering not in LOWERINGS:
             raise ValueError(f"{self.name}: {self.lowering!r} is no way of lowering")
+
+    @property
+    def generates_code(self) -> bool:
+        """Tells whether kernels compute anything for the op: none do for constants, sizes and views."""
+        return self.code > 0
 
     @property
     def on_gpus(self) -> frozenset[str]:
@@ -121,15 +133,18 @@ def define(
     )
 
 
-def refuse(names: str, spec: Iterable[str], reason: str, instead: str = "", tests: str = "") -> tuple[OpDef, ...]:
-    """StableHLO ops that are refused."""
+def refuse(
+    names: str, spec: Iterable[str], reason: str, instead: str = "", tests: str = "", **traits: Any
+) -> tuple[OpDef, ...]:
+    """StableHLO ops that are refused; `traits`: fields of `OpDef`."""
     allowed = frozenset(spec)
     return tuple(
-        OpDef(f"stablehlo.{name}", "", frozenset(), allowed, reason=reason, instead=instead, tests=tests)
+        OpDef(f"stablehlo.{name}", "", frozenset(), allowed, reason=reason, instead=instead, tests=tests, **traits)
         for name in names.split()
     )
 
 
 __all__ = [
-    "LOWERINGS", "Check", "FlopsRule", "MapRule", "OpDef", "define", "flops_per_element", "no_flops", "refuse",
+    "LOWERINGS", "Check", "FlopsRule", "MapRule", "OpDef", "WindowRule", "define", "flops_per_element", "no_flops",
+    "refuse",
 ]  # fmt: skip

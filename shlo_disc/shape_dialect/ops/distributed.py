@@ -99,7 +99,7 @@ def _collective(
     return define("library", names, dtypes, gpu=dtypes, check=check, infer=infer, tests=_DEVICES)
 
 
-OPS = (
+_COLLECTIVES = (
     *_collective("all_gather", _infer_all_gather, _check_even_groups),
     *_collective("all_reduce", same_operands),
     *_collective("all_to_all", _infer_all_to_all, _check_even_groups),
@@ -107,7 +107,16 @@ OPS = (
     *_collective("reduce_scatter", _infer_reduce_scatter, _check_even_groups),
     *_collective("partition_id replica_id", _infer_number, _check_number, frozenset({"ui32"})),
     *define("import", "collective_reduce cross-replica-sum", ALL, check=_check_legacy, tests=_TESTS),
+)
+
+COLLECTIVES = frozenset(op.name for op in _COLLECTIVES)
+"""Ops that depend on the participants of a program."""
+
+OPS = (
+    *_COLLECTIVES,
     *define("import", "async_done async_start", ALL, tests=_TESTS),
     *refuse("infeed outfeed recv send", ALL, "a compiled program has no channel to the host while it runs",
             "pass arguments and return results"),
 )  # fmt: skip
+
+__all__ = ["COLLECTIVES", "OPS"]

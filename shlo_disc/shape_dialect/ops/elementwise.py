@@ -61,29 +61,34 @@ def _elementwise(
     infer: SizeRule = same_shape,
     relate: RelationRule = one_shape,
     code: int = 1,
+    cost: int = 1,
     is_function: bool = False,
 ) -> tuple[OpDef, ...]:
     return define(
         lowering, names, dtypes, spec=spec, tests=tests, infer=infer, relate=relate, is_elementwise=True, code=code,
-        is_function=is_function,
+        cost=cost, is_function=is_function,
     )  # fmt: skip
 
 
-def _functions(dtypes: frozenset[str], codes: dict[str, int]) -> tuple[OpDef, ...]:
-    """Functions of `vector_math`, with their instructions."""
-    each = (_elementwise(name, dtypes, _FLOATS, code=code, is_function=True) for name, code in codes.items())
-    return tuple(op for ops in each for op in ops)
+def _function(name: str, *, code: int, cost: int = 1) -> tuple[OpDef, ...]:
+    """A function of `vector_math`."""
+    return _elementwise(name, _ANY_FLOAT | COMPLEX, _FLOATS, code=code, cost=cost, is_function=True)
 
 
 _SCALAR_OPS = (
-    *_functions(
-        _ANY_FLOAT | COMPLEX,
-        {"cosine": 160, "exponential": 20, "exponential_minus_one": 30, "log": 40, "log_plus_one": 45, "logistic": 40},
-    ),
-    *_elementwise("rsqrt", _ANY_FLOAT | COMPLEX, _FLOATS, code=5),
-    *_functions(_ANY_FLOAT | COMPLEX, {"sine": 160}),
-    *_elementwise("sqrt", _ANY_FLOAT | COMPLEX, _FLOATS),
-    *_functions(_ANY_FLOAT | COMPLEX, {"tan": 160, "tanh": 28, "cbrt": 40, "atan2": 45}),
+    *_function("cosine", code=160, cost=25),
+    *_function("exponential", code=20, cost=12),
+    *_function("exponential_minus_one", code=30),
+    *_function("log", code=40, cost=15),
+    *_function("log_plus_one", code=45),
+    *_function("logistic", code=40, cost=16),
+    *_elementwise("rsqrt", _ANY_FLOAT | COMPLEX, _FLOATS, code=5, cost=6),
+    *_function("sine", code=160, cost=25),
+    *_elementwise("sqrt", _ANY_FLOAT | COMPLEX, _FLOATS, cost=6),
+    *_function("tan", code=160),
+    *_function("tanh", code=28, cost=20),
+    *_function("cbrt", code=40),
+    *_function("atan2", code=45),
     *_elementwise("ceil floor round_nearest_afz round_nearest_even", _ANY_FLOAT, _FLOATS),
     *_elementwise("is_finite", _ANY_FLOAT | BOOL, _FLOATS),
     *_elementwise("reduce_precision", _ANY_FLOAT, _FLOATS),
@@ -91,9 +96,10 @@ _SCALAR_OPS = (
     *_elementwise("sign", _ANY_FLOAT | _ANY_SIGNED | COMPLEX, _FLOATS),
     *_elementwise("negate", _ANY_FLOAT | _ANY_INT | COMPLEX, _INTS),
     *_elementwise("add maximum minimum multiply", ALL, _INTS),
-    *_elementwise("subtract divide", ALL - BOOL, _INTS),
-    *_elementwise("power", ALL - BOOL, _INTS, code=90, is_function=True),
-    *_elementwise("remainder", ALL - BOOL - COMPLEX, _INTS, spec=ALL - BOOL, code=60),
+    *_elementwise("subtract", ALL - BOOL, _INTS),
+    *_elementwise("divide", ALL - BOOL, _INTS, cost=4),
+    *_elementwise("power", ALL - BOOL, _INTS, code=90, cost=40, is_function=True),
+    *_elementwise("remainder", ALL - BOOL - COMPLEX, _INTS, spec=ALL - BOOL, code=60, cost=60),
     *_elementwise("and not or xor", BOOL | _ANY_INT, _INTS),
     *_elementwise("count_leading_zeros popcnt shift_left shift_right_arithmetic shift_right_logical", _ANY_INT, _INTS),
     *_elementwise("clamp", ALL, _INTS, infer=_infer_clamp),

@@ -23,6 +23,7 @@ from shlo_disc.shape_dialect.ops.index_maps import (
 )
 from shlo_disc.shape_dialect.ops.propagation import Propagation
 from shlo_disc.shape_dialect.ops.size_relations import Size, SizeRelations, extent, rank
+from shlo_disc.shape_dialect.ops.values import known_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.shape_dialect.utils.attributes import integers
@@ -74,7 +75,15 @@ def _axes_that_need_elements(
 
 
 def _infer_gather(p: Propagation, op: ir.OpView) -> list[Dims]:
-    return _gather_dims(p, op, tuple(Expr.const(s) for s in integers(op.attributes["slice_sizes"])))
+    return _gather_dims(p, op, _window_of_gather(op))
+
+
+def _window_of_gather(op: ir.OpView) -> Dims:
+    return tuple(map(Expr.const, integers(op.attributes["slice_sizes"])))
+
+
+def _window_of_dynamic_gather(op: ir.OpView) -> Dims:
+    return known_elements(op.operands[2])
 
 
 def _infer_dynamic_gather(p: Propagation, op: ir.OpView) -> list[Dims]:
@@ -194,11 +203,11 @@ OPS = (
     *define(
         "index", "gather", ALL, infer=_infer_gather, relate=_relate_gather,
         dynamic_form=DynamicForm(_form_of_gather, whole=WholeAxes("slice_sizes", _windows_of_gather)),
-        index_map=_map_gather, flops=no_flops, code=12, tests=_TESTS,
+        index_map=_map_gather, window=_window_of_gather, flops=no_flops, cost=6, code=12, tests=_TESTS,
     ),
     *define(
-        "index", "dynamic_gather", ALL, infer=_infer_dynamic_gather, index_map=_map_gather, flops=no_flops, code=12,
-        tests=_TESTS,
+        "index", "dynamic_gather", ALL, infer=_infer_dynamic_gather, index_map=_map_gather,
+        window=_window_of_dynamic_gather, size_operands=(2,), flops=no_flops, cost=6, code=12, tests=_TESTS,
     ),
     *define(
         "kernel", "scatter", ALL, check=check_body, infer=_infer_scatter, relate=_relate_scatter, flops=no_flops,

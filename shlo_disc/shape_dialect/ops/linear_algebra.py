@@ -108,7 +108,7 @@ def _check_einsum(op: ir.OpView) -> str | None:
 OPS = (
     *define(
         "dot", "dot_general", ALL, check=check_operand_kinds, infer=_infer_dot_general, relate=_relate_dot_general,
-        flops=_flops_of_dot_general, tests="tests/run/test_ops_dot.py",
+        flops=_flops_of_dot_general, cost=200, tests="tests/run/test_ops_dot.py",
     ),
     *define("expand", "dot", ALL, infer=_infer_dot, tests=_OLD),
     *define("expand", "einsum unary_einsum", ALL, check=_check_einsum, infer=_infer_einsum, tests=_OLD),

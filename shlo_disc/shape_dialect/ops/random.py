@@ -56,7 +56,10 @@ OPS = (
         f"@{DYNAMIC}", "expand", _BITS, _BITS, check=_check_random_state,
         infer=_infer_dynamic_rng_bit_generator, tests=_TESTS,
     ),
-    *refuse("rng", BOOL | INT | FLOAT, "its state is hidden and differs from call to call", "use jax.random"),
+    *refuse(
+        "rng", BOOL | INT | FLOAT, "its state is hidden and differs from call to call", "use jax.random",
+        size_operands=(2,),
+    ),
 )  # fmt: skip  # fmt: skip
 
 __all__ = ["DYNAMIC", "OPS"]

@@ -103,13 +103,16 @@ def _check_nonzero(op: ir.OpView) -> str | None:
 OPS = (
     *define(
         "index", "constant", ALL, check=_check_constant, infer=_infer_stated, relate=_relate_constant,
-        dynamic_form=DynamicForm(_form_of_constant, of_type=True), flops=no_flops, code=0, tests=_TESTS,
+        dynamic_form=DynamicForm(_form_of_constant, of_type=True), flops=no_flops, cost=0, code=0, tests=_TESTS,
     ),
     *define(
         "index", "iota", ALL - BOOL, infer=_infer_stated, relate=_relate_stated,
         dynamic_form=DynamicForm(_form_of_iota, of_type=True), flops=no_flops, tests=_TESTS,
     ),
-    *define("index", "dynamic_iota", ALL - BOOL, infer=_infer_dynamic_iota, flops=no_flops, tests=_TESTS),
+    *define(
+        "index", "dynamic_iota", ALL - BOOL, infer=_infer_dynamic_iota, size_operands=(0,), flops=no_flops,
+        tests=_TESTS,
+    ),
     *define("shape", "get_dimension_size", ALL, infer=_infer_stated, relate=_relate_stated, tests=_TESTS),
     *define(
         "import", "custom_call", ALL, infer=_infer_custom_call, dynamic_form=DynamicForm(_form_of_custom_call),
@@ -122,7 +125,10 @@ OPS = (
         tests="tests/run/test_checkpoint.py",
     ),
     # Of the dialect, not of the specification.
-    *refuse("set_dimension_size", (), "bounded dimensions have no lowering", "use a symbolic dimension", _REFUSED),
+    *refuse(
+        "set_dimension_size", (), "bounded dimensions have no lowering", "use a symbolic dimension", _REFUSED,
+        size_operands=(1,),
+    ),
     *define("import", "tuple get_tuple_element", ALL, tests="tests/run/test_ops_distributed.py"),
     OpDef(
         "@shlo_disc.nonzero", "import", BOOL | {"i32", "i64"}, frozenset(), check=_check_nonzero,

@@ -236,15 +236,15 @@ def _relate_batch_norm(r: SizeRelations, op: ir.OpView) -> None:
 OPS = (
     *define(
         "kernel", "convolution", ALL, check=check_operand_kinds, infer=_infer_convolution, relate=_relate_convolution,
-        dynamic_form=DynamicForm(_form_of_convolution), flops=_flops_of_convolution, tests=_CONVOLUTIONS,
+        dynamic_form=DynamicForm(_form_of_convolution), flops=_flops_of_convolution, cost=400, tests=_CONVOLUTIONS,
     ),
     *define(
         "expand", "dynamic_conv", ALL, check=check_operand_kinds, infer=_infer_convolution,
-        flops=_flops_of_convolution, tests=_CONVOLUTIONS,
+        size_operands=(2,), flops=_flops_of_convolution, tests=_CONVOLUTIONS,
     ),
     *define(
         "index", "reduce_window", ALL, check=check_body, infer=_infer_reduce_window, relate=_relate_reduce_window,
-        dynamic_form=DynamicForm(_form_of_reduce_window), flops=_flops_of_windows, tests=_WINDOWS,
+        dynamic_form=DynamicForm(_form_of_reduce_window), flops=_flops_of_windows, cost=16, tests=_WINDOWS,
     ),
     OpDef(
         f"@{_DYNAMIC_REDUCE_WINDOW}", "expand", ALL, ALL, check=check_called_body,

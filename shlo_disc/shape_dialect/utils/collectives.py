@@ -16,12 +16,6 @@ from shlo_disc.shape_dialect.dialect.names import PARTICIPANTS
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 
-COLLECTIVES = frozenset(
-    "stablehlo." + name
-    for name in ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute",
-                 "collective_reduce", "cross-replica-sum", "partition_id", "reduce_scatter", "replica_id")
-)  # fmt: skip
-
 REDUCTIONS = {
     f"stablehlo.{name}": code for code, name in enumerate(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 }
@@ -143,7 +137,6 @@ def _strategy(op: ir.OpView) -> tuple[bool, bool]:
 
 
 __all__ = [
-    "COLLECTIVES",
     "REDUCTIONS",
     "Counts",
     "combined_type",

@@ -13,6 +13,7 @@ import numpy as np
 from shlo_disc.importer.parse import parse_program
 from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.mlir import ir, passmanager
+from shlo_disc.shape_dialect.ops import definition_of
 from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.tools.check.comparison import Comparison, comparison
 from shlo_disc.tools.check.text import as_custom_calls
@@ -156,18 +157,10 @@ def _options(op: ir.OpView) -> dict[str, Any]:
     return {names[key]: kind(op.attributes[key]).value for key, kind in kinds.items() if key in op.attributes}
 
 
-_SHAPE_OPERANDS = {
-    "stablehlo.dynamic_broadcast_in_dim": (1,),
-    "stablehlo.dynamic_conv": (2,),
-    "stablehlo.dynamic_gather": (2,),
-    "stablehlo.dynamic_iota": (0,),
-    "stablehlo.dynamic_pad": (2, 3, 4),
-    "stablehlo.dynamic_reshape": (1,),
-    "stablehlo.real_dynamic_slice": (1, 2, 3),
-    "stablehlo.rng": (2,),
-    "stablehlo.set_dimension_size": (1,),
-}
-"""Operands that are sizes: as arguments, they would make the sizes of results depend on data."""
+def _is_size(use: ir.OpOperand) -> bool:
+    """Tells whether an operand is a size: as an argument, it would make the sizes of results depend on data."""
+    definition = definition_of(use.owner)
+    return definition is not None and use.operand_number in definition.size_operands
 
 
 def _hoist_inputs(block: ir.Block, program: Program) -> None:
@@ -177,7 +170,7 @@ def _hoist_inputs(block: ir.Block, program: Program) -> None:
         if marked:
             del op.attributes["check.input"]
         uses = list(op.results[0].uses)
-        is_size = any(use.operand_number in _SHAPE_OPERANDS.get(use.owner.operation.name, ()) for use in uses)
+        is_size = any(_is_size(use) for use in uses)
         if marked and uses and not is_size:
             argument = block.add_argument(op.results[0].type, op.location)
             program.arguments.append(array_of(op))

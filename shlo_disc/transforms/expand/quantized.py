@@ -16,15 +16,11 @@ from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.build import broadcast, convert
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, storage_type, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, quant
+from shlo_disc.shape_dialect.ops import INDEX_MAPS
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
 
-_MOVEMENTS = frozenset(
-    "stablehlo." + name
-    for name in ("broadcast_in_dim", "concatenate", "dynamic_broadcast_in_dim", "dynamic_gather", "dynamic_pad",
-                 "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "gather", "pad", "real_dynamic_slice",
-                 "reshape", "reverse", "select", "slice", "transpose")
-)  # fmt: skip
+_MOVEMENTS = INDEX_MAPS.keys() | {"stablehlo.select"}
 
 
 def _kind_of(kind: ir.Type) -> Hashable:

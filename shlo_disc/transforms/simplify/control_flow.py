@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops.values import known_elements
-from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.ops import TABLE
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
-from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.regions import nested_blocks
 from shlo_disc.transforms.control_flow.carried import drop_carried, has_side_effects, values_read
 from shlo_disc.transforms.control_flow.known_branches import open_known_branches
@@ -33,8 +30,8 @@ HOISTED = frozenset(
 )  # fmt: skip
 """Ops that cost more than reading their result again."""
 
-_IMPURE = frozenset({"disc.bind", *(f"stablehlo.{name}" for name in ("infeed", "outfeed", "recv", "rng", "send"))})
-"""Ops that may give another result the next time, or that count for more than their results."""
+_IMPURE = frozenset({"disc.bind", *(name for name, op in TABLE.items() if not op.lowering)})
+"""Ops that count for more than their results, and those that are refused, of which nothing is known."""
 
 
 @dataclass
@@ -72,34 +69,14 @@ def _may_run_before_the_loop(found: _Invariant) -> bool:
 
 def _may_run_before(op: ir.Operation, facts: Facts) -> bool:
     """Tells whether an op may run even if its loop does not: its operands exist, however small the arrays are."""
-    name = op.name.removeprefix("stablehlo.")
-    if name not in _WINDOWS:
+    definition = TABLE.get(op.name)
+    if definition is None or definition.window is None:
         return True
     try:
-        window = _WINDOWS[name](op)
+        window = definition.window(op.opview)
     except ValueError:
         return False
     return all(facts.prove(Relation.le(a, b)) is True for a, b in zip(window, dims_of(op.operands[0]), strict=True))
-
-
-def _end_of_slice(op: ir.Operation) -> Dims:
-    """The end of a slice; its size where its start is data, by which it is moved to lie inside."""
-    if any(stride.constant != 1 for stride in known_elements(op.operands[3])):
-        raise ValueError("a stride")
-    limits = op.operands[2].owner
-    is_known = not isinstance(limits, ir.Block) and limits.operation.name in ("disc.shape", "stablehlo.constant")
-    return known_elements(op.operands[2]) if is_known else dims_of(op.results[0])
-
-
-_WINDOWS: dict[str, Callable[[ir.Operation], Dims]] = {
-    "dynamic_gather": lambda op: known_elements(op.operands[2]),
-    "dynamic_slice": lambda op: dims_of(op.results[0]),
-    "dynamic_update_slice": lambda op: dims_of(op.operands[1]),
-    "gather": lambda op: tuple(map(Expr.const, integers(op.attributes["slice_sizes"]))),
-    "real_dynamic_slice": _end_of_slice,
-    "slice": lambda op: tuple(map(Expr.const, integers(op.attributes["limit_indices"]))),
-}
-"""The sizes that the first operand of an op has at least, wherever the op runs."""
 
 
 def hoist_invariants(block: ir.Block, facts: Facts, decisions: Decisions) -> None:
