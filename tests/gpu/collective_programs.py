@@ -16,7 +16,7 @@ from tests.gpu import mock_nccl
 from tests.gpu.checks import TARGET
 from tests.gpu.emulated import install
 from tests.gpu.mock_driver import mock_driver
-from tests.gpu.op_program import region
+from tests.op_programs.program import region
 
 _FIRST = 2000
 """GPUs that no other test has."""

@@ -13,6 +13,9 @@ Tensor = tuple[Dims, str]
 
 ALIKE = ("n",)
 
+LEGACY = "an op of older versions, rewritten into newer ones that are generated"
+"""The reason that the fuzzer does not generate an op."""
+
 
 class Program(NamedTuple):
     """`body` computes what is `returned` from %a0, %a1, ...; `functions` are those that it calls.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from shlo_disc.shape_dialect.dtypes import BY_MLIR
-from tests.gpu.op_program import ALIKE, Form, Program, real_of, region, tensor
+from tests.op_programs.program import ALIKE, Form, Program, binary, real_of, region, tensor, unary, without_xla
 
 
 def clamp(t: str) -> Program:
@@ -67,3 +67,25 @@ def mapped(t: str) -> Program:
     x = tensor(ALIKE, t)
     body = f'%r0 = "stablehlo.map"(%a0, %a1) <{{dimensions = array<i64: 0>}}> {region("add", t)} : ({x}, {x}) -> {x}'
     return Program(((ALIKE, t),) * 2, ((ALIKE, t),), body)
+
+
+ROUGH = ("cosine", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "rsqrt", "sine", "sqrt",
+         "tan", "tanh")  # fmt: skip
+EXACT = ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "negate", "sign", "not", "count_leading_zeros",
+         "popcnt")  # fmt: skip
+ARITHMETIC = ("add", "maximum", "minimum", "subtract", "remainder", "and", "or", "xor", "shift_left",
+              "shift_right_arithmetic", "shift_right_logical")  # fmt: skip
+
+FORMS: dict[str, Form] = {
+    **{op: unary(op, 64) for op in ROUGH},
+    **{op: unary(op, 8 if op == "sign" else 0) for op in EXACT},
+    "abs": unary("abs", 8, real_of),
+    "is_finite": is_finite,
+    "reduce_precision": unary("reduce_precision", 0, attributes=", format = e3m2"),
+    **{op: binary(op) for op in ARITHMETIC},
+    "multiply": binary("multiply", 8), "divide": binary("divide", 16), "atan2": binary("atan2", 64),
+    "power": without_xla(binary("power", 2048), lambda t: t[0] in "iu"),
+    "cbrt": without_xla(unary("cbrt", 64), lambda t: t.startswith("complex")),
+    "clamp": clamp, "compare": compare, "convert": convert, "select": select, "bitcast_convert": bitcast,
+    "complex": complex_of, "imag": part("imag"), "real": part("real"), "map": mapped,
+}  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from tests.gpu.op_program import ALIKE, Form, Program, moved, scalar, tensor
+from tests.op_programs.program import ALIKE, LEGACY, Form, Program, moved, scalar, tensor
 
 I64 = "tensor<1xi64>"
 PAIR = "tensor<2xi64>"
@@ -164,3 +164,12 @@ def size_row(t: str) -> Program:
     return Program(
         ((ALIKE, t),), (((), "i32"),), f"%r0 = stablehlo.get_dimension_size %a0, dim = 0 : ({x}) -> tensor<i32>"
     )
+
+
+FORMS: dict[str, Form] = {
+    **MOVEMENT, "constant": constant_row, "composite": composite_row, "custom_call": custom_call_row,
+    "dynamic_update_slice": update_row, "get_tuple_element": MOVEMENT["tuple"],
+    "iota": iota("iota"), "dynamic_iota": iota("dynamic_iota"), "get_dimension_size": size_row,
+}  # fmt: skip
+
+NOT_GENERATED = dict.fromkeys(("broadcast", "torch_index_select"), LEGACY)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from tests.gpu.op_program import ALIKE, Form, Program, Tensor, below, region, scalar, tensor
-from tests.gpu.op_programs_of_movement import SHAPE
+from tests.op_programs.movement import SHAPE
+from tests.op_programs.program import ALIKE, LEGACY, Form, Program, Tensor, below, region, scalar, tensor
 
 
 def sort(t: str) -> Program:
@@ -239,3 +239,38 @@ def tokens(_: str) -> Program:
   %u = stablehlo.after_all %t : !stablehlo.token
   %r0 = stablehlo.negate %a0 : tensor<?xf32>"""
     return Program(((ALIKE, "f32"),), ((ALIKE, "f32"),), body, by_xla=False)
+
+
+FORMS: dict[str, Form] = {
+    "sort": sort, "@stablehlo.dynamic_top_k": top_k, "@mhlo.topk": stated_top_k, "@ApproxTopK": approximate(False),
+    "@stablehlo.dynamic_approx_top_k": approximate(True),
+    "reduce": reduce, "reduce_window": reduce_window, "@stablehlo.dynamic_reduce_window": dynamic_reduce_window,
+    "select_and_scatter": select_and_scatter,
+    "convolution": convolution, "dynamic_conv": dynamic_conv,
+    **{f"batch_norm_{kind}": batch_norm(kind) for kind in ("training", "inference", "grad")},
+    **{op: product(op) for op in ("dot_general", "dot", "einsum")}, "unary_einsum": unary_einsum,
+    "cholesky": solved("cholesky"), "triangular_solve": solved("triangular_solve"), "fft": fft,
+    "scatter": scatter,
+    "rng_bit_generator": random_bits, "@stablehlo.dynamic_rng_bit_generator": random_bits_of_sizes,
+    "uniform_quantize": quantized, "uniform_dequantize": quantized,
+    "after_all": tokens, "create_token": tokens,
+    "collective_reduce": alone(f'"stablehlo.collective_reduce"(%a0) <{{{GROUP}}}> REGION'),
+    "cross-replica-sum": alone(f'"stablehlo.cross-replica-sum"(%a0) {{{GROUP}}}'),
+    "async_start": asynchronous, "async_done": asynchronous,
+}  # fmt: skip
+
+_CALL = "jax.export's spelling of an op, with tests of its own"
+
+NOT_GENERATED = {
+    **dict.fromkeys(("dot", "einsum", "unary_einsum"), LEGACY),
+    **dict.fromkeys(("@ApproxTopK", "@stablehlo.dynamic_approx_top_k", "@stablehlo.dynamic_top_k"), _CALL),
+    "@mhlo.topk": _CALL.replace("jax.export", "XLA"),
+    **dict.fromkeys(("@stablehlo.dynamic_reduce_window", "@stablehlo.dynamic_rng_bit_generator"), _CALL),
+    **dict.fromkeys(("batch_norm_grad", "batch_norm_training"), "a variance has no bound on its error in general"),
+    **dict.fromkeys(
+        ("cholesky", "triangular_solve"), "a random matrix may be near a singular one; see test_ops_linalg"
+    ),
+    **dict.fromkeys(
+        ("uniform_dequantize", "uniform_quantize"), "XLA compiles no quantized types; see test_ops_quantized"
+    ),
+}
