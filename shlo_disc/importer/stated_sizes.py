@@ -70,14 +70,15 @@ class ProgramSizes:
         self._unknowns = unknowns
         self._factors: dict[Expr, Factors] = {}
         self._i32 = ir.IntegerType.get_signless(32)
+        self._replaced: ir.Operation | None = None
+        self._position = 0
 
     def replace(self, op: ir.OpView, position: int, form: DynamicForm) -> None:
         """Replace an op within the block's operation at a position by its dynamic form.
 
         The op stays, for the sizes that name its result.
         """
-        self._position = position
-        self._op = op
+        self._replaced, self._position = op.operation, position
         if not form.of_type and not self._states_sizes(op, form):
             return
         with ir.InsertionPoint(op), op.location:
@@ -90,7 +91,7 @@ class ProgramSizes:
         return form.whole is not None and any(n.constant is None for n in self.numbers(op, form.whole.attribute))
 
     def dims(self, value: ir.Value) -> Dims:
-        """The sizes of a value that the op at hand has."""
+        """The sizes of an operand or result of the op that is being replaced."""
         tensor = ir.RankedTensorType(value.type)
         return tuple(
             self._symbol(self._factors_of(Size(value, axis))) if tensor.is_dynamic_dim(axis) else Expr.const(size)
@@ -127,7 +128,7 @@ class ProgramSizes:
 
     def _factors_of(self, size: Size) -> Factors:
         owner = size.value.owner
-        if isinstance(owner, ir.Block) or owner != self._op.operation:
+        if isinstance(owner, ir.Block) or owner != self._replaced:
             return [size]
         if size in self._related:
             return [self._current(factor) for factor in self._related[size]]
