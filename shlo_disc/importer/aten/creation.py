@@ -30,7 +30,7 @@ def full_of_size(t: Graph, _: Any, __: Any, number: Any, *___: Any) -> ir.Value:
     return t.operand(number, t.dtype)
 
 
-@translates("scalar_tensor")
+@translates("scalar_tensor", "prims.scalar_tensor.default")
 def scalar(t: Graph, number: Any, *_: Any) -> ir.Value:
     """A number as a tensor of rank 0."""
     return t.operand(number, t.dtype)

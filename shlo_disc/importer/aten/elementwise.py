@@ -183,6 +183,24 @@ def _operands(t: Graph, dtype: torch.dtype, *values: Any) -> list[ir.Value]:
     return [t.operand(value, dtype) for value in values]
 
 
+def _widened(t: Graph, *values: Any) -> list[ir.Value]:
+    """Operands in the dtype of the result, of which halves are widened: PyTorch rounds numbers to halves first."""
+    return [t.convert(t.operand(value, t.dtype), working(t.dtype)) for value in values]
+
+
+def _factors(t: Graph, x: Any, y: Any) -> list[ir.Value]:
+    """The operands of a product or quotient, halves widened.
+
+    A second operand of one element is not rounded first, as in `mul_kernel` and `div_true_kernel` of PyTorch's
+    processors: `x * 65536.0` of float16 is finite for small x.
+    """
+    return [*_widened(t, x), *(_operands(t, working(t.dtype), y) if _has_one_element(y) else _widened(t, y))]
+
+
+def _has_one_element(value: Any) -> bool:
+    return not isinstance(value, ir.Value) or all(d.constant == 1 for d in dims_of(value))
+
+
 def _common(t: Graph) -> torch.dtype:
     """The dtype in which the first two arguments of the op are compared or combined."""
     metas = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in t.node.args[:2]]
@@ -196,9 +214,8 @@ def _plain(number: Any) -> Any:
 
 
 def _scaled(t: Graph, value: Any, alpha: Any) -> ir.Value:
-    kind = working(t.dtype)
-    found = t.operand(value, kind)
-    return found if alpha == 1 else build.multiply(found, t.operand(alpha, kind))
+    found, *factor = _widened(t, value, *([] if alpha == 1 else [alpha]))
+    return build.multiply(found, factor[0]) if factor else found
 
 
 @translates("add.Tensor", "add.Scalar")
@@ -206,13 +223,13 @@ def plus(t: Graph, x: Any, y: Any, alpha: Any = 1) -> ir.Value:
     """x + alpha * y; logical or for booleans."""
     if t.dtype == torch.bool:
         return build.or_(*_operands(t, t.dtype, x, y))
-    return t.convert(build.add(t.operand(x, working(t.dtype)), _scaled(t, y, alpha)), t.dtype)
+    return t.convert(build.add(*_widened(t, x), _scaled(t, y, alpha)), t.dtype)
 
 
 @translates("sub.Tensor", "sub.Scalar")
 def minus(t: Graph, x: Any, y: Any, alpha: Any = 1) -> ir.Value:
     """x - alpha * y."""
-    return t.convert(build.subtract(t.operand(x, working(t.dtype)), _scaled(t, y, alpha)), t.dtype)
+    return t.convert(build.subtract(*_widened(t, x), _scaled(t, y, alpha)), t.dtype)
 
 
 @translates("rsub.Tensor", "rsub.Scalar")
@@ -224,14 +241,15 @@ def minus_from(t: Graph, x: Any, y: Any, alpha: Any = 1) -> ir.Value:
 @translates("mul.Tensor", "mul.Scalar")
 def times(t: Graph, x: Any, y: Any) -> ir.Value:
     """x * y; logical and for booleans."""
-    return t.pointwise("and" if t.dtype == torch.bool else "multiply", *_operands(t, t.dtype, x, y))
+    if t.dtype == torch.bool:
+        return build.and_(*_operands(t, t.dtype, x, y))
+    return t.convert(build.multiply(*_factors(t, x, y)), t.dtype)
 
 
 @translates("div.Tensor", "div.Scalar", "true_divide.Tensor", "true_divide.Scalar")
 def divided(t: Graph, x: Any, y: Any) -> ir.Value:
     """x / y in floats."""
-    kind = working(t.dtype)
-    return t.convert(build.divide(*_operands(t, kind, x, y)), t.dtype)
+    return t.convert(build.divide(*_factors(t, x, y)), t.dtype)
 
 
 @translates("div.Tensor_mode", "div.Scalar_mode")
@@ -242,8 +260,7 @@ def divided_in_mode(t: Graph, x: Any, y: Any, rounding_mode: str | None = None) 
     if not t.dtype.is_floating_point:
         a, b = _operands(t, t.dtype, x, y)
         return _integer_quotient(t, a, b, rounding_mode == "floor")
-    kind = working(t.dtype)
-    a, b = _operands(t, kind, x, y)
+    a, b = _factors(t, x, y)
     if rounding_mode == "trunc":
         return t.convert(_truncated(t, build.divide(a, b)), t.dtype)
     return t.convert(_float_floor(t, a, b), t.dtype)
@@ -287,15 +304,14 @@ def _integer_quotient(t: Graph, a: ir.Value, b: ir.Value, is_floor: bool) -> ir.
 @translates("fmod.Tensor", "fmod.Scalar")
 def fmod(t: Graph, x: Any, y: Any) -> ir.Value:
     """The remainder with the sign of x."""
-    kind = working(t.dtype)
-    return t.convert(build.remainder(*_operands(t, kind, x, y)), t.dtype)
+    return t.convert(build.remainder(*_widened(t, x, y)), t.dtype)
 
 
 @translates("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
 def remainder(t: Graph, x: Any, y: Any) -> ir.Value:
     """The remainder with the sign of y, as in Python."""
     kind = working(t.dtype)
-    a, b = _operands(t, kind, x, y)
+    a, b = _widened(t, x, y)
     rest = build.remainder(a, b)
     if kind == torch.uint8:
         return rest
@@ -326,26 +342,31 @@ def power(t: Graph, x: Any, y: Any) -> ir.Value:
 
 
 def _float_power(t: Graph, x: Any, y: Any) -> ir.Value:
-    kind = working(t.dtype)
-    base = t.operand(x, kind)
-    if y == 2 and not isinstance(y, ir.Value):
+    """PyTorch's special cases, `pow_tensor_scalar_optimized_kernel`: bfloat16 is rounded after each of their steps."""
+    base, exponent = _widened(t, x, y)
+    if not isinstance(y, int | float):
+        return build.power(base, exponent)
+    if y == 2:
         return build.multiply(base, base)
-    if y == 0.5 and not isinstance(y, ir.Value):
+    if y == 0.5:
         return build.sqrt(base)
-    return build.power(base, t.operand(y, kind))
+    if t.dtype == torch.bfloat16 and y in (3, -2):
+        square = t.convert(t.convert(build.multiply(base, base), t.dtype), torch.float32)
+        return build.multiply(square, base) if y == 3 else build.divide(t.constant(1, torch.float32, t.dims), square)
+    return build.power(base, exponent)
 
 
 @translates("atan2")
 def atan2(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
     """The angle of the point (y, x)."""
-    return t.convert(build.atan2(*_operands(t, working(t.dtype), x, y)), t.dtype)
+    return t.convert(build.atan2(*_widened(t, x, y)), t.dtype)
 
 
 @translates("hypot")
 def hypot(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
     """The length of a vector, without intermediate overflow."""
     kind = working(t.dtype)
-    a, b = (build.abs(v) for v in _operands(t, kind, x, y))
+    a, b = (build.abs(v) for v in _widened(t, x, y))
     long, short = build.maximum(a, b), build.minimum(a, b)
     ratio = build.divide(short, long)
     one = t.constant(1, kind, t.dims)
