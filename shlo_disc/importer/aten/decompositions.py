@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch._decomp import core_aten_decompositions, decomposition_table
 
-from . import table
+from . import interpolation, table
 from .graph import HALVES
 
 
@@ -23,7 +23,8 @@ from .graph import HALVES
 def for_exporting() -> dict[Any, Callable[..., Any]]:
     """For `ExportedProgram.run_decompositions`: of all that PyTorch can take apart, what has no translation."""
     known = table.rows()
-    every = {**decomposition_table, **dict(core_aten_decompositions().items()), **_OWN}
+    every = {**decomposition_table, **dict(core_aten_decompositions().items())}
+    every |= _OWN | interpolation.DECOMPOSITIONS
     return {op: rule for op, rule in every.items() if _is_taken_apart(op, known)}
 
 
