@@ -18,7 +18,12 @@ _PATH = re.compile(r"args\[(\d+)\]")
 _FIXED = re.compile(
     r"^Shape mismatch for (\S+)\.shape\[(\d+)\] \(expected same constant\): expected \((.*?)\)( and .*)$", re.DOTALL
 )
-_ASSUMED = "the program was exported for sizes with "
+ASSUMED = "the program was exported for sizes with "
+"""The beginning of a message about a relation that PyTorch took to hold while it traced."""
+
+ROUNDED = "rounded"
+"""The beginning of the names of symbols for floats that are rounded, such as int(0.7 * n)."""
+
 _MISMATCH = re.compile(r"^(?:Shape|Rank) mismatch for ([^:]+?)(?:\.shape\[\d+\])?(?: \(|:)")
 _CONSTANT = re.compile(r" \(expected same constant\)")
 _DTYPE = re.compile(r"^Dtype mismatch for (.+): expected (\w+) and called with (\w+)$")
@@ -159,7 +164,7 @@ def _of_sizes(message: str, names: Collection[str]) -> str:
         )
     if finding.startswith(_OF_DATA):
         return _of_data(finding.rstrip("."), f". The program was exported for {rest}" if rest else "", names)
-    if finding.startswith(_ASSUMED):
+    if finding.startswith(ASSUMED):
         what, place = _at_place(finding)
         return (
             f"{what}, which PyTorch took to hold for an op of the module or a branch in it{place}. The program was "
@@ -196,17 +201,17 @@ def _of_others(finding: str, rest: str, when: str) -> str:
     PyTorch fixes sizes of 0 and 1 of examples, so that these take programs of their own.
     """
     sizes = {name: (int(value), source) for name, value, source in _SIZE.findall(rest)}
-    relation = finding.removeprefix(_ASSUMED).partition(_TAKEN)[0]
+    relation = finding.removeprefix(ASSUMED).partition(_TAKEN)[0]
     special = [sizes[name] for name in re.findall(r"\w+", relation) if name in sizes and sizes[name][0] in (0, 1)]
     if special:
         value, source = special[0]
         return (
-            f"for {source} of {value}, export the module again with an example of it and None for this axis in "
+            f"for {source} of {value}, export the module again with an example of it and Dim.STATIC for this axis in "
             "dynamic_shapes=, or write a branch on it with torch.cond"
         )
     return (
-        f"{when}, export the module again with an example of them, and with None for this axis in dynamic_shapes= "
-        "where PyTorch then fixes it, or write a branch on them with torch.cond"
+        f"{when}, export the module again with an example of them, and with Dim.STATIC for this axis in "
+        "dynamic_shapes= where PyTorch then fixes it, or write a branch on them with torch.cond"
     )
 
 

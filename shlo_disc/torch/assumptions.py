@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import sympy
 import torch
 from torch.export import ExportedProgram
 from torch.utils._sympy.functions import FloorDiv
+from torch.utils._sympy.value_ranges import bound_sympy
 
 _CDIST = "torch.cdist"
 _ROWS = 25
@@ -32,6 +33,23 @@ def _quotient(base: Any, divisor: Any) -> Any:
         (whole if divisor in sympy.Mul.make_args(term) else rest).append(term)
     left = sympy.Add(*rest)
     return sympy.Add(*(term / divisor for term in whole)) + left if left in (-1, 0) else FloorDiv(base, divisor)
+
+
+def has_own_start(environment: Any, symbol: Any, ranges: Mapping[Any, Any], sizes: Set[Any]) -> bool:
+    """Tells whether a range starts where PyTorch starts those of all sizes, at 2, or where it follows from that.
+
+    Where a mask has n elements and a cache m = n - 1, it takes n to be 3 or more: no guard of n alone ends there.
+    sizes: the symbols of sizes that have no `Dim`.
+    """
+    start = ranges[symbol].lower
+    size = symbol if environment is None else environment.replace(symbol)
+    if size != symbol or not symbol.is_Symbol:
+        known = {part: limits for part, limits in ranges.items() if part.is_Symbol}
+        return size.free_symbols <= sizes and bool(start == bound_sympy(size, known).lower)
+    guards = [] if environment is None else environment.guards
+    if symbol not in sizes or start == 2 or not guards:
+        return symbol in sizes and bool(start == 2)
+    return not any(_ends_at(simplified(environment.replace(guard.expr)), symbol, start, -1) for guard in guards)
 
 
 def origins_of(program: ExportedProgram, environment: Any, ranges: Iterable[tuple[Any, Any]]) -> dict[Any, str]:
@@ -89,4 +107,4 @@ def _place_of(where: Any) -> str:
 
 _LIBRARY = (torch.__file__.removesuffix("__init__.py"), __file__.removesuffix("assumptions.py"))
 
-__all__ = ["origins_of", "simplified"]
+__all__ = ["has_own_start", "origins_of", "simplified"]

@@ -31,7 +31,7 @@ from shlo_disc.runtime.words_of_torch import in_words_of_torch
 from shlo_disc.shape_dialect.dtypes import BY_NAME
 from shlo_disc.torch.aliases import Aliases
 from shlo_disc.torch.arguments import Structure
-from shlo_disc.torch.assumptions import origins_of, simplified
+from shlo_disc.torch.assumptions import has_own_start, origins_of, simplified
 from shlo_disc.torch.tensors import as_argument, as_array, as_tensor, new_key, write_arrays
 from shlo_disc.torch.tools import Tools
 from shlo_disc.torch.weights import Weights
@@ -224,7 +224,7 @@ def _source_name(source: Any) -> str:
 
 
 def _ranges_of(program: ExportedProgram, plain: ExportedProgram) -> list[tuple[Any, Any]]:
-    """The ranges of symbols, without PyTorch's own smallest size of 2, which it states of sizes that have no `Dim`.
+    """The ranges of symbols, without the starts that PyTorch gives sizes that have no `Dim`.
 
     The range of a `Dim` begins at its `min`, or at 0. plain: the program that has been taken apart.
     """
@@ -235,11 +235,11 @@ def _ranges_of(program: ExportedProgram, plain: ExportedProgram) -> list[tuple[A
         for symbol, sources in (environment.var_to_sources.items() if given else ())
         if any(_source_name(source) in given for source in sources)
     }
-    own = _symbols_of_sizes(plain) - named
-    return [
-        (symbol, ValueRanges(0, limits.upper) if symbol in own and limits.lower == 2 else limits)
-        for symbol, limits in plain.range_constraints.items()
-    ]
+    ranges, sizes = dict(plain.range_constraints), _symbols_of_sizes(plain) - named
+    for size in plain.range_constraints.keys() - named:
+        if has_own_start(environment, size, plain.range_constraints, sizes):
+            ranges[size] = ValueRanges(0, ranges[size].upper)
+    return list(ranges.items())
 
 
 def _name_of(program: ExportedProgram) -> str:

@@ -66,8 +66,8 @@ def export(
                 f"the example has a size of {found['size'] or found['hint']}{_names_of_sizes(str(error))} that is "
                 "dynamic, and PyTorch fixes sizes of 0 and 1 of examples: give an example in which it is 2 or more, as "
                 "torch.randn(2, ...); the program takes sizes of 1 then, too, but where the module branches on them, "
-                "as in `if x.shape[0] == 1`: for a program of that branch give None for this axis in dynamic_shapes=, "
-                "or write the branch with torch.cond"
+                "as in `if x.shape[0] == 1`: for a program of that branch give Dim.STATIC for this axis in "
+                "dynamic_shapes=, or write the branch with torch.cond"
             ) from error
         if "specialized it to be a constant" in str(error):
             error.add_note(

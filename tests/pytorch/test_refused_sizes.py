@@ -92,12 +92,12 @@ def test_a_branch_by_cond() -> None:
 
 
 def test_a_short_size_of_an_op() -> None:
-    """An example of it, and None for its axis, export a program for it."""
+    """An example of it, and Dim.STATIC for its axis, export a program for it."""
     run = compiled(every_second, 5, Dim.DYNAMIC)
     x = torch.randn(2, 3)
-    with pytest.raises(ShapeError, match="starts at 3, as PyTorch took it for .* None for this axis"):
+    with pytest.raises(ShapeError, match="starts at 3, as PyTorch took it for .* Dim.STATIC for this axis"):
         run(x)
-    torch.testing.assert_close(compiled(every_second, 2, None)(x), every_second(x))
+    torch.testing.assert_close(compiled(every_second, 2, Dim.STATIC)(x), every_second(x))
 
 
 def test_a_range_of_a_dim() -> None:
@@ -113,11 +113,11 @@ def test_a_range_of_a_dim() -> None:
 @pytest.mark.parametrize("size", [Dim.DYNAMIC, Dim("n")], ids=["dynamic", "named"])
 def test_a_branch_on_one_row(size: Any) -> None:
     one = torch.randn(1, 3)
-    with pytest.raises(ProgramError, match="2 or more.* None for this axis in dynamic_shapes=.* torch.cond"):
+    with pytest.raises(ProgramError, match="2 or more.* Dim.STATIC for this axis in dynamic_shapes=.* torch.cond"):
         compiled(alone, 1, size)
-    with pytest.raises(ShapeError, match=r"for x\.shape\[0\] of 1, .* an example of it and None .* torch\.cond"):
+    with pytest.raises(ShapeError, match=r"for x\.shape\[0\] of 1, .* an example of it and Dim.STATIC .* torch\.cond"):
         compiled(alone, 3, size)(one)
-    torch.testing.assert_close(compiled(alone, 1, None)(one), alone(one))
+    torch.testing.assert_close(compiled(alone, 1, Dim.STATIC)(one), alone(one))
 
     def by_cond(x: Any) -> Any:
         return torch.cond(x.shape[0] == 1, lambda x: x * 2, lambda x: x + 0, (x,))
@@ -138,7 +138,7 @@ def test_one_bag_of_tokens() -> None:
 
     one, run = torch.arange(6).reshape(1, 6), program(3, Dim("b"))
     with torch.no_grad():
-        with pytest.raises(ShapeError, match=r"sizes with b >= 2, .* for input\.shape\[0\] of 1, .* None for"):
+        with pytest.raises(ShapeError, match=r"sizes with b >= 2, .* for input\.shape\[0\] of 1, .* Dim.STATIC for"):
             run(one)
         torch.testing.assert_close(program(1, None)(one), module(one))
         for shape in ((2, 1), (5, 4)):

@@ -241,6 +241,58 @@ def test_sizes_that_eager_refuses(name: str) -> None:
         run(x)
 
 
+class Joined(torch.nn.Module):
+    """A step of decoding: a mask is one longer than the keys that are kept."""
+
+    def forward(self, mask: Any, keys: Any, new: Any) -> Any:
+        every = torch.cat([keys, new], 1)
+        return every.masked_fill(mask[:, :, None] == 0, 0.0).sum(1)
+
+
+def test_starts_that_follow_from_those_of_other_sizes() -> None:
+    """PyTorch takes all sizes to be 2 or more, and so the length of the mask 3 or more: no reason to refuse less."""
+    axes = {0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO}
+    example = (torch.ones(3, 6), torch.randn(3, 5, 4), torch.randn(3, 1, 4))
+    run = shlo_disc.compile(
+        torch.export.export(Joined(), example, dynamic_shapes=(axes, axes, {0: torch.export.Dim.AUTO}))
+    )
+    for rows, kept in ((2, 5), (1, 2), (2, 1), (3, 0)):
+        values = (torch.ones(rows, kept + 1), torch.randn(rows, kept, 4), torch.randn(rows, 1, 4))
+        close(run(*values), Joined()(*values), f"at {rows, kept}")
+    with pytest.raises(shlo_disc.ShapeError):
+        run(torch.ones(2, 7), torch.randn(2, 5, 4), torch.randn(2, 1, 4))
+
+
+EMPTY: dict[str, Callable[[Any, Any], Any]] = {
+    "gather": lambda x, k: x.gather(1, k[:, None]),
+    "index": lambda x, k: x[k, k],
+    "cross entropy": lambda x, k: torch.nn.functional.cross_entropy(x, k, reduction="sum"),
+    "scatter_add": lambda x, k: x.scatter_add(1, k[:, None], x.detach()[:, :1]),
+    "index_select": lambda x, k: x.index_select(0, k),
+    "take_along_dim": lambda x, k: torch.take_along_dim(x, k[:, None], 1),
+    "embedding": lambda x, k: torch.nn.functional.embedding(k, x),
+}
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("name", EMPTY)
+def test_batches_of_none_under_torch_compile(name: str, grad: bool) -> None:
+    """A first call without rows, whose sizes of 0 PyTorch fixes."""
+    function = EMPTY[name]
+    run = traced(function)
+    for rows in (0, 4, 0):
+        x, k = torch.randn(rows, 4, requires_grad=grad), torch.zeros(rows, dtype=torch.int64)
+        found, wanted = run(x, k), function(x, k)
+        close(found, wanted, f"{name} of {rows}")
+        if grad:
+            close(*(torch.autograd.grad(v.sum(), x)[0] for v in (found, wanted)), f"gradient of {name} of {rows}")
+
+
+def test_an_index_into_an_empty_axis_is_refused() -> None:
+    with pytest.raises(Exception, match="an index into an axis of size 0"):
+        traced(lambda x, k: x[k])(torch.randn(0, 4), torch.zeros(3, dtype=torch.int64))
+
+
 def test_empty_axes_that_eager_takes() -> None:
     """Ops that PyTorch takes apart into maxima are right of nothing."""
 

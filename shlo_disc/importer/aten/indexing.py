@@ -56,6 +56,8 @@ def gather_at(t: Graph, x: ir.Value, axes: Sequence[int], places: ir.Value) -> i
     source, batch = dims_of(x), dims_of(places)[:-1]
     rest = [a for a in range(len(source)) if a not in axes]
     dims = (*batch, *(source[a] for a in rest))
+    if any(source[a].constant == 0 for a in axes):
+        return _nothing(t, dims, t.dtype_of(x))
     offsets = list(range(len(batch), len(dims)))
     names = ("offset_dims", "collapsed_slice_dims", "start_index_map")
     attributes: dict[str, ir.Attribute] = {
@@ -67,6 +69,13 @@ def gather_at(t: Graph, x: ir.Value, axes: Sequence[int], places: ir.Value) -> i
         attributes["slice_sizes"] = numbers_of(sizes)
         return t.op("gather", [x, places], dims, element_type_of(x), **attributes)
     return t.op("dynamic_gather", [x, places, shape_tensor(sizes)], dims, element_type_of(x), **attributes)
+
+
+def _nothing(t: Graph, dims: Dims, dtype: torch.dtype) -> ir.Value:
+    """No elements, read along an axis that has none. Raises UnsupportedError where there are places to read at."""
+    if all(d.constant != 0 for d in dims):
+        raise t.refuse("an index into an axis of size 0 has no element", "give the axis elements, or no indices")
+    return t.constant(0, dtype, dims)
 
 
 def scatter_at(

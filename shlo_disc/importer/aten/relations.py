@@ -11,6 +11,7 @@ from typing import Any
 import sympy
 import torch
 
+from shlo_disc.runtime.words_of_torch import ASSUMED
 from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import dims_attr
 from shlo_disc.shape_dialect.mlir import ir
@@ -41,7 +42,7 @@ def assert_holds(t: Graph, relation: Any, message: str | None = None) -> None:
 def check_relation(t: Graph, relation: Any) -> None:
     """State a relation that PyTorch took to hold of the arguments' sizes: each call checks it."""
     place = t.origins.get(relation)
-    text = f"the program was exported for sizes with {t.sizes.shown(relation)}{f' ({place})' if place else ''}"
+    text = f"{ASSUMED}{t.sizes.shown(relation)}{f' ({place})' if place else ''}"
     assert_holds(t, relation, text)
 
 

@@ -53,7 +53,8 @@ class Sizes:
 
     def shown(self, e: Any) -> str:
         """An expression or relation of SymPy in the user's symbols, as Python writes it."""
-        names = {symbol: sympy.Symbol(name.is_symbol) for symbol, name in self.named.items() if name.is_symbol}
+        own = {symbol: name for symbol, name in self.named.items() if isinstance(symbol, sympy.Symbol)}
+        names = {symbol: sympy.Symbol(name.is_symbol) for symbol, name in own.items() if name.is_symbol}
         return _written(e.xreplace(names)) if isinstance(e, sympy.Basic) else str(e)
 
     def said(self, e: Any) -> str:
@@ -176,6 +177,21 @@ class _Python(StrPrinter):
 
     def _print_Min(self, e: Any) -> str:
         return f"min({', '.join(map(self._print, e.args))})"
+
+    def _print_ToFloat(self, e: Any) -> str:
+        return str(self._print(e.args[0]))
+
+    def _print_TruncToInt(self, e: Any) -> str:
+        return f"int({self._print(e.args[0])})"
+
+    def _print_FloorToInt(self, e: Any) -> str:
+        return f"floor({self._print(e.args[0])})"
+
+    def _print_CeilToInt(self, e: Any) -> str:
+        return f"ceil({self._print(e.args[0])})"
+
+    def _print_RoundToInt(self, e: Any) -> str:
+        return f"round({self._print(e.args[0])})"
 
     _print_CleanDiv = _print_FloorDiv
     _print_PythonMod = _print_Mod
