@@ -345,13 +345,13 @@ class ExportedExecutable(Tools):
         leaves += [self._structure.leaf(name, value) for name, value in given.items()]
         if self._draws:
             leaves.append(new_key())
-        program = self._weights.program(self._fixed)
         try:
+            program = self._weights.program(self._fixed)
             return getattr(program, method)(tuple(leaves), {}, **options)
         except (ShapeError, ArgumentTypeError) as error:
             names = self._names_of_leaves(given, len(leaves))
-            changed = [str(spec.target) for spec in _state(self.program)[1]]
-            raise in_words_of_torch(error, names, weights=changed) from None
+            state = [str(spec.target) for part in _state(self.program) for spec in part]
+            raise in_words_of_torch(error, names, weights=state) from None
 
     def _names_of_leaves(self, given: dict[str, Any], count: int) -> dict[int, str]:
         """The user's names for the arguments of the translated program, the last `count` of which calls give."""
