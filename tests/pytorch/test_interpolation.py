@@ -57,7 +57,7 @@ def test_halves() -> None:
 
 
 def test_a_rounded_size_of_one() -> None:
-    """What PyTorch assumed of int(0.7 * n) is said of it, in Python's words, and not of data."""
+    """PyTorch's assumption about int(0.7 * n) is told in Python's words, and not as one about data."""
     module = _interpolation("nearest", 0.7)
     run = shlo_disc.compile(
         torch.export.export(module, (torch.randn(1, 1, 6, 7),), dynamic_shapes=({2: AUTO, 3: AUTO},))

@@ -214,8 +214,8 @@ def _plain(number: Any) -> Any:
 
 
 def _scaled(t: Graph, value: Any, alpha: Any) -> ir.Value:
-    found, *factor = _widened(t, value, *([] if alpha == 1 else [alpha]))
-    return build.multiply(found, factor[0]) if factor else found
+    found = _widened(t, value)[0]
+    return found if alpha == 1 else build.multiply(found, *_widened(t, alpha))
 
 
 @translates("add.Tensor", "add.Scalar")
@@ -223,13 +223,13 @@ def plus(t: Graph, x: Any, y: Any, alpha: Any = 1) -> ir.Value:
     """x + alpha * y; logical or for booleans."""
     if t.dtype == torch.bool:
         return build.or_(*_operands(t, t.dtype, x, y))
-    return t.convert(build.add(*_widened(t, x), _scaled(t, y, alpha)), t.dtype)
+    return t.convert(build.add(_widened(t, x)[0], _scaled(t, y, alpha)), t.dtype)
 
 
 @translates("sub.Tensor", "sub.Scalar")
 def minus(t: Graph, x: Any, y: Any, alpha: Any = 1) -> ir.Value:
     """x - alpha * y."""
-    return t.convert(build.subtract(*_widened(t, x), _scaled(t, y, alpha)), t.dtype)
+    return t.convert(build.subtract(_widened(t, x)[0], _scaled(t, y, alpha)), t.dtype)
 
 
 @translates("rsub.Tensor", "rsub.Scalar")

@@ -63,8 +63,8 @@ def _nearest(x: Any, counts: Sizes, factors: Sizes) -> Any:
 
 
 def _linear_by_factors(x: Any, size: Sizes | None, align_corners: bool, factors: Sizes | None) -> Any:
-    whole = x.is_floating_point() and not align_corners and factors and any(_keeps_some_size(f, 1) for f in factors)
-    if not whole:
+    is_plain = not x.is_floating_point() or align_corners
+    if is_plain or not factors or not any(_keeps_some_size(f, 1) for f in factors):
         return of_torch._upsample_linear_vec(x, size, align_corners, factors)
     return _linear(x, of_torch.upsample_compute_output_size(x.shape, size, factors), factors)
 
