@@ -3,7 +3,8 @@
 
 Sizes lie on both sides of what the runtime decides at: 2, 3, 18, 36 and 42 rows, 64 columns, 128 terms, a vector,
 strips of 1 to 8 vectors for up to 6 or 8 rows, 96 or 128 rows of a strip, 12 columns and 4, 6 or 8 rows of the other
-operand together, chunks of 4,096 terms (2,048 of f64) and of as many columns, 256 KiB and 24 MiB of the other operand.
+operand together, chunks of 4,096 terms (2,048 of f64) and of as many columns, 256 KiB, 8 MiB and 24 MiB of the other
+operand.
 """
 
 from __future__ import annotations
@@ -72,6 +73,18 @@ def test_few_rows_or_columns(device: _native.Processors, dtype: type, size: tupl
             for order_c in ("rows", "columns"):
                 check(device, a, b, laid_out((rows, n), order_c, dtype, rng), (exact, bound))
                 check(device, b.T, a.T, laid_out((n, rows), order_c, dtype, rng), (exact.T, bound.T))
+
+
+@pytest.mark.parametrize("n", [2063, 2064, 2065, 2079, 2080])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_that_are_fetched_ahead(device: _native.Processors, dtype: type, n: int) -> None:
+    """A line of the cache more or less than the columns; rows below and above 8 MiB, of which some are left over."""
+    rng = np.random.default_rng(n)
+    for k in ((8 << 20) // (n * np.dtype(dtype).itemsize) + more for more in (0, 1, 5)):
+        b = laid_out((k, n), "rows", dtype, rng)
+        for rows in (1, 2, 3, 4):
+            a = laid_out((rows, k), "rows", dtype, rng)
+            check(device, a, b, laid_out((rows, n), "rows", dtype, rng), reference(a, b))
 
 
 @pytest.mark.parametrize("vector_bits", WIDTHS)

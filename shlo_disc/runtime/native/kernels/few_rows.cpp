@@ -31,6 +31,7 @@ constexpr int64_t kRowsByStrips = 36;        // of A, at least, where strips tak
 constexpr int64_t kBytesAhead = 512;         // of a row of a strip, fetched before they are used
 constexpr int64_t kSmallBytes = 256 << 10;   // of B, below which tiles take no longer than strips
 constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
+constexpr int64_t kFetchedBytes = 8 << 20;   // of B, from where on several rows of A gain by fetching its rows ahead
 constexpr int64_t kMostSums = 3;             // rows of A for sums, with registers of 256 bits
 constexpr int64_t kMostWideSums = 2;         // the same with 512 bits, where B comes from memory
 constexpr int64_t kFewestColumns = 64;       // of B whose rows are dense
@@ -158,11 +159,13 @@ private:
   void sum_rows(const T *a, const T *b, T *sums, int64_t count) const {
     auto rows = static_cast<size_t>(dot_.m - 1);
     int64_t together = row_sums::streams_of(dot_.m);
+    bool fetches = dot_.m > 1 && dot_.k * dot_.b_k * kSize >= kFetchedBytes;
+    const auto &add_together = fetches ? row_sums::kAdd<T, true> : row_sums::kAdd<T, false>;
     for (int64_t i = 0; i < dot_.m; ++i)
       std::memset(sums + i * kSumsStep, 0, static_cast<size_t>(count * kSize));
     for (int64_t k = 0, streams; k < dot_.k; k += streams) {
       streams = dot_.k - k < together ? 1 : together;
-      const auto &add = streams == 1 ? row_sums::kAddOne<T> : row_sums::kAdd<T>;
+      const auto &add = streams == 1 ? row_sums::kAddOne<T> : add_together;
       add[rows]({a + k * dot_.a_k, dot_.a_m, dot_.a_k, b + k * dot_.b_k, dot_.b_k, sums, kSumsStep, count});
     }
   }
