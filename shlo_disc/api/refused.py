@@ -78,15 +78,26 @@ def refuse_no_function(function: Any) -> None:
     )
 
 
+_EXPORTED = "shlo_disc.compile(shlo_disc.torch.export(module, args, dynamic_shapes=...))"
+
+
 def refuse_torch(program: Any) -> None:
     """Raises ProgramError, with what to do, for modules and functions of PyTorch."""
     torch, export = sys.modules.get("torch"), sys.modules.get("torch.export")
     if torch is None or (export is not None and isinstance(program, export.ExportedProgram)):
         return
+    if isinstance(program, torch.jit.ScriptModule):
+        raise ProgramError(
+            f"a module of TorchScript is not compiled: take the torch.nn.Module that it was made of, as {_EXPORTED}"
+        )
+    if isinstance(program, torch.nn.Module) and hasattr(program, "_orig_mod"):
+        raise ProgramError(
+            "what torch.compile returns is compiled in its calls, by the backend that it was given; the module that it "
+            f"holds is _orig_mod: {_EXPORTED.replace('(module', '(module._orig_mod')}"
+        )
     if isinstance(program, torch.nn.Module) or isinstance(getattr(program, "__self__", None), torch.nn.Module):
         raise ProgramError(
-            "a torch.nn.Module is compiled as shlo_disc.compile(shlo_disc.torch.export(module, args, "
-            "dynamic_shapes=...)) or by torch.compile(module, backend='shlo_disc')"
+            f"a torch.nn.Module is compiled as {_EXPORTED} or by torch.compile(module, backend='shlo_disc')"
         )
     if _is_of_torch(program, torch):
         raise ProgramError(f"{getattr(program, '__name__', program)!r} is a function of PyTorch: {OF_PYTORCH}")

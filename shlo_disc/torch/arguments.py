@@ -12,7 +12,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind
 from torch.utils import _pytree
 
-from shlo_disc.errors import ArgumentTypeError
+from shlo_disc.errors import ArgumentTypeError, ProgramError
 from shlo_disc.runtime.parameter_names import ParameterNames
 from shlo_disc.torch.tensors import as_argument
 
@@ -51,6 +51,8 @@ class Structure:
             kwargs = {name: kwargs[name] for name in self._names}
         flat, found = _pytree.tree_flatten((args, dict(kwargs)))
         if found != self._spec:
+            flat = self._in_other_order((args, dict(kwargs)))
+        if flat is None:
             raise ArgumentTypeError(self._difference(found))
         for place, argument in self._fixed:
             if not _is_equal(flat[place], argument.value):
@@ -59,6 +61,14 @@ class Structure:
                     f"{argument.value!r}: export it for each value{_other_than_fixed(argument.value)}"
                 )
         return {name: flat[place] for place, name in self._read}
+
+    def _in_other_order(self, tree: Any) -> list[Any] | None:
+        """The leaves of arguments whose dicts have the keys of the export in another order; None for other trees."""
+        try:
+            flat: list[Any] = self._spec.flatten_up_to(tree)
+        except ValueError:
+            return None
+        return flat if all(_pytree.tree_is_leaf(value) for value in flat) else None
 
     def leaf(self, name: str, value: Any) -> Any:
         """An argument of `given` as the program takes it. Raises ArgumentTypeError for one of another kind, and for a
@@ -100,10 +110,11 @@ class Structure:
             )
         name = next((name for name in wanted if wanted[name] != given[name]), names[0] if names else "")
         is_list = wanted[name].is_leaf() and given[name].type in (list, tuple)
-        remedy = f": give torch.tensor({name}) for numbers, and torch.stack({name}) for tensors" if is_list else ""
+        remedy = f"give torch.tensor({name}) for numbers, and torch.stack({name}) for tensors" if is_list else ""
+        remedy = remedy or "give it so, or export another program with an example like that of the call"
         return (
             f"the arguments have another structure: {name} is {_text(given[name])}, and the program was exported for "
-            f"{_text(wanted[name])}, where * is a tensor or a number{remedy}"
+            f"{_text(wanted[name])}, where * is a tensor or a number: {remedy}"
         )
 
     def _misplaced(self, wanted: Sequence[str], given: Mapping[str, Any], found: _pytree.TreeSpec) -> str:
@@ -125,11 +136,38 @@ _DETACHED = (
 
 
 def _is_equal(value: Any, fixed: Any) -> bool:
-    """Tells whether a value is the one that PyTorch has fixed: arrays of several elements are none."""
+    """Tells whether a value is the one that PyTorch has fixed, of its kind: 2.0 gives other dtypes than 2."""
+    if isinstance(fixed, bool | int | float | complex):
+        kinds = (bool | np.bool_, int | np.integer, float | np.floating, complex | np.complexfloating)
+        kind = next(kind for kind in kinds if isinstance(fixed, kind))
+        if not isinstance(value, kind) or (isinstance(value, bool) and not isinstance(fixed, bool)):
+            return False
     try:
-        return bool(value == fixed)
-    except (ValueError, RuntimeError):
+        return bool(value == fixed) or bool(value != value and fixed != fixed)  # both are NaN
+    except (ValueError, RuntimeError):  # arrays of several elements are none
         return False
+
+
+def check_examples(program: ExportedProgram, paths: Mapping[str, str]) -> None:
+    """Check that no tensor was the example of two arguments, one of which the program reads for both: so does PyTorch.
+
+    paths: the user's names for the inputs of the program. Raises ProgramError.
+    """
+    args, kwargs = program.example_inputs or ((), {})
+    leaves = _pytree.tree_leaves((args, dict(kwargs)))
+    names = [s.arg.name for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT]
+    read = {node.name for node in program.graph.nodes if node.op == "placeholder" and node.users}
+    first: dict[int, str] = {}
+    for name, value in zip(names, leaves, strict=False):
+        if not isinstance(value, torch.Tensor) or first.setdefault(id(value), name) == name:
+            continue
+        other = first[id(value)]
+        if (name in read) != (other in read):
+            raise ProgramError(
+                f"{paths[other]} and {paths[name]} had one tensor as their example, and PyTorch "
+                f"exported a program that reads one of them for both: export it with tensors of their own, such as "
+                "x.clone(), or by shlo_disc.torch.export, which does so"
+            )
 
 
 class _Leaf:

@@ -30,7 +30,7 @@ from shlo_disc.runtime.weight_files import check_ending
 from shlo_disc.runtime.words_of_torch import in_words_of_torch
 from shlo_disc.shape_dialect.dtypes import BY_NAME
 from shlo_disc.torch.aliases import Aliases
-from shlo_disc.torch.arguments import Structure
+from shlo_disc.torch.arguments import Structure, check_examples
 from shlo_disc.torch.assumptions import has_own_start, origins_of, simplified
 from shlo_disc.torch.tensors import as_argument, as_array, as_tensor, new_key, write_arrays
 from shlo_disc.torch.tools import Tools
@@ -59,6 +59,8 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     check_circular_paddings(program.graph_module)
     start = time.perf_counter()
     plain = _taken_apart(program)
+    structure = Structure(plain)
+    check_examples(program, structure.paths)
     ranges = _ranges_of(program, plain)
     fixed, changed = _state(plain)
     state = [spec.arg.name for spec in (*fixed, *changed)]
@@ -68,7 +70,6 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
         plain.graph_module, _name_of(program), ranges=ranges, first=state, bound=len(fixed), relations=relations,
         names=_names_of(program), literals=_literals_of(plain), origins=origins,
     )  # fmt: skip
-    structure = Structure(plain)
     names = _names_of_arguments(plain, structure, len(translated.captured), translated.draws)
     axes = tuple(order or () for order in translated.orders)
     axes += ((),) * (len(names) - len(axes))

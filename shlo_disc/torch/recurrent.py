@@ -21,13 +21,26 @@ import torch.nn.functional as F
 from torch import nn
 from torch._dynamo.exc import UserError
 from torch._higher_order_ops import scan
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from shlo_disc.errors import ProgramError
 from shlo_disc.options import check_names
 from shlo_disc.torch.branches import recorded_branches
 
 _lock = threading.RLock()
+
+
+def _apart(examples: Any) -> Any:
+    """The examples, with a copy where a tensor stands again: PyTorch would take it for one argument."""
+    seen: set[int] = set()
+
+    def own(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or id(value) not in seen:
+            seen.add(id(value))
+            return value
+        return value.detach().clone().requires_grad_(value.requires_grad)
+
+    return tree_map(own, examples)
 
 
 def export(
@@ -49,8 +62,9 @@ def export(
     known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     check_names(options, known, "shlo_disc.torch.export")
     try:
+        examples, named = _apart((args, dict(kwargs or {})))
         with as_scans(), recorded_branches():
-            return torch.export.export(module, args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, **options)
+            return torch.export.export(module, examples, named, dynamic_shapes=dynamic_shapes, **options)
     except (TypeError, AttributeError) as error:
         given = {**{f"args[{i}]": value for i, value in enumerate(args)}, **(kwargs or {})}
         for name, value in given.items():

@@ -128,3 +128,35 @@ def test_what_serves_every_size(name: str) -> None:
         x = torch.randn(*shape[:-1], size)
         torch.testing.assert_close(compiled(x), function(x), rtol=1e-4, atol=1e-5)
     assert shlo_disc.torch.graph_count() - before == 1
+
+
+class Skip(torch.nn.Module):
+    """A level of a U-Net: a strided convolution, its transpose, and the two put together."""
+
+    def __init__(self, crops: bool) -> None:
+        super().__init__()
+        self.crops = crops
+        self.down, self.up = torch.nn.Conv1d(3, 4, 4, 2, 1), torch.nn.ConvTranspose1d(4, 3, 4, 2, 1)
+
+    def forward(self, h: Any) -> Any:
+        z = self.up(self.down(h))
+        if self.crops:
+            k = min(z.shape[-1], h.shape[-1])
+            return torch.cat([z[..., :k], h[..., :k]], 1)
+        return torch.cat([torch.nn.functional.pad(z, (0, h.shape[-1] - z.shape[-1])), h], 1)
+
+
+@pytest.mark.parametrize("example", [37, 64])
+def test_skips_of_odd_and_even_lengths(example: int) -> None:
+    shapes, module = ({2: torch.export.Dim.AUTO},), Skip(crops=False)
+    run, cropped = (
+        shlo_disc.compile(torch.export.export(m, (torch.randn(2, 3, example),), dynamic_shapes=shapes))
+        for m in (module, Skip(crops=True))
+    )
+    for length in (4, 5, 16, 17, 37, 64):
+        h = torch.randn(2, 3, length)
+        with torch.no_grad():
+            torch.testing.assert_close(run(h), module(h), rtol=1e-4, atol=1e-5)
+        if length % 2 != example % 2:
+            with pytest.raises(shlo_disc.ShapeError, match="which PyTorch took to hold"):
+                cropped(h)
