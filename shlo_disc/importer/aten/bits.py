@@ -13,7 +13,7 @@ import torch
 from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.mlir import ir
 
-from .elementwise import times
+from .arithmetic import times
 from .graph import Graph
 from .table import translates
 

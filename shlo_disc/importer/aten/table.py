@@ -12,10 +12,10 @@ Translate = Callable[..., Any]
 or a tuple of them for an op with several results."""
 
 FAMILIES = (
-    "attention", "bags", "bits", "complex_numbers", "convolutions", "creation", "data_sizes", "distances",
-    "distinct", "elementwise", "exponentials", "fourier", "groups", "indexing", "linear_algebra", "neural", "ordering",
-    "padding", "pooling", "products", "random_numbers", "reductions", "resampling", "searching", "selection", "shapes",
-    "special",
+    "arithmetic", "attention", "bags", "bits", "complex_numbers", "convolutions", "creation", "data_sizes",
+    "distances", "distinct", "elementwise", "exponentials", "fourier", "groups", "indexing", "linear_algebra", "neural",
+    "ordering", "padding", "pooling", "products", "random_numbers", "reductions", "resampling", "searching",
+    "selection", "shapes", "special",
 )  # fmt: skip
 """The files that the functions stand in."""
 
