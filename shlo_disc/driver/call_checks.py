@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from shlo_disc.driver.compilation import Compilation
-from shlo_disc.runtime.words_of_torch import ASSUMED, ROUNDED
+from shlo_disc.runtime.words_of_torch import ASSUMED
 from shlo_disc.shape_dialect.dialect.declarations import Constraint
 from shlo_disc.shape_dialect.dialect.host import Check
 from shlo_disc.shape_dialect.dialect.types import Dims
@@ -75,8 +75,7 @@ def _data_message(c: Compilation, constraint: Constraint) -> tuple[str, Dims]:
 
     Rounded sizes, such as int(0.7 * n), are read as data is, and what PyTorch assumed of them is about sizes.
     """
-    read = constraint.relation.symbols() & set(c.facts.data_symbols)
-    if constraint.message.startswith(ASSUMED) and all(name.startswith(ROUNDED) for name in read):
+    if constraint.message.startswith(ASSUMED):
         return constraint.message, constraint.operands
     if constraint.message.startswith("Expected ") and constraint.operands:
         return data_message(c, constraint.message)[0], constraint.operands

@@ -21,9 +21,6 @@ _FIXED = re.compile(
 ASSUMED = "the program was exported for sizes with "
 """The beginning of a message about a relation that PyTorch took to hold while it traced."""
 
-ROUNDED = "rounded"
-"""The beginning of the names of symbols for floats that are rounded, such as int(0.7 * n)."""
-
 _MISMATCH = re.compile(r"^(?:Shape|Rank) mismatch for ([^:]+?)(?:\.shape\[\d+\])?(?: \(|:)")
 _CONSTANT = re.compile(r" \(expected same constant\)")
 _DTYPE = re.compile(r"^Dtype mismatch for (.+): expected (\w+) and called with (\w+)$")

@@ -154,11 +154,13 @@ def check_examples(program: ExportedProgram, paths: Mapping[str, str]) -> None:
     paths: the user's names for the inputs of the program. Raises ProgramError.
     """
     args, kwargs = program.example_inputs or ((), {})
-    leaves = _pytree.tree_leaves((args, dict(kwargs)))
+    leaves, spec = _pytree.tree_flatten((args, dict(kwargs)))
+    if spec != program.call_spec.in_spec:
+        return
     names = [s.arg.name for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT]
     read = {node.name for node in program.graph.nodes if node.op == "placeholder" and node.users}
     first: dict[int, str] = {}
-    for name, value in zip(names, leaves, strict=False):
+    for name, value in zip(names, leaves, strict=True):
         if not isinstance(value, torch.Tensor) or first.setdefault(id(value), name) == name:
             continue
         other = first[id(value)]

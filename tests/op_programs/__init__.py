@@ -41,5 +41,5 @@ def table_pairs() -> Iterator[tuple[str, str]]:
 
 
 def pairs() -> list[tuple[str, str]]:
-    """Those that have a program."""
+    """The pairs that have a program."""
     return [(op, element) for op, element in table_pairs() if op not in WITHOUT]

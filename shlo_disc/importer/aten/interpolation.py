@@ -20,7 +20,7 @@ Sizes = Sequence[Any]
 
 
 def _keeps_some_size(factor: Any, most: int) -> bool:
-    """Tells whether a size times the factor, rounded down, may be `most` times the size or fewer, and is no product."""
+    """Tells whether a size times the factor, no integer, may round down to the size or to a multiple, up to `most`."""
     return factor is not None and (not isinstance(factor, int | float) or (1 < factor < most + 1 and factor % 1 != 0))
 
 

@@ -14,7 +14,6 @@ import torch
 from torch.utils._sympy import functions
 from torch.utils._sympy.value_ranges import bound_sympy
 
-from shlo_disc.runtime import words_of_torch
 from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -34,7 +33,7 @@ def bind_rounded(t: Graph, expressions: Iterable[Any], stated: Set[str]) -> dict
     for atom in atoms:
         if _is_expression(t, atom) or any(str(t.sizes.size_of(s)) not in stated for s in atom.free_symbols):
             continue
-        symbol = Expr.symbol(f"{words_of_torch.ROUNDED}{len(found)}")
+        symbol = Expr.symbol(f"rounded{len(found)}")
         found[atom] = symbol
         _bind(t, atom, symbol)
     return found

@@ -79,7 +79,7 @@ def create(
 
 
 def kept_attributes(op: ir.OpView, *names: str) -> dict[str, ir.Attribute]:
-    """Those of the attributes that an op has."""
+    """The attributes of these names that an op has."""
     return {name: op.attributes[name] for name in names if name in op.attributes}
 
 

@@ -30,8 +30,8 @@ HOISTED = frozenset(
 )  # fmt: skip
 """Ops that cost more than reading their result again."""
 
-_IMPURE = frozenset({"disc.bind", *(name for name, op in TABLE.items() if not op.lowering)})
-"""Ops that count for more than their results, and those that are refused, of which nothing is known."""
+_IMPURE = frozenset({"disc.bind", *(f"stablehlo.{name}" for name in ("infeed", "outfeed", "recv", "rng", "send"))})
+"""Ops that may give another result the next time, or that count for more than their results."""
 
 
 @dataclass
