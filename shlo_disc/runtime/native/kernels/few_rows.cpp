@@ -28,10 +28,9 @@ constexpr int64_t kChunkBytes = 16 << 10;    // of a row of A used together, in 
 constexpr int64_t kMostStrips = 48;          // rows of A for strips, whose sums the scratch holds
 constexpr int64_t kMostTiles = 3;            // of rows of A, for which B is read where it lies
 constexpr int64_t kRowsByStrips = 36;        // of A, at least, where strips take less time than packed tiles
-constexpr int64_t kBytesAhead = 512;         // of a row of a strip, fetched before they are used
+constexpr int64_t kBytesAhead = 256;         // of a row of B, from a strip to the one whose lines are fetched
 constexpr int64_t kSmallBytes = 256 << 10;   // of B, below which tiles take no longer than strips
 constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
-constexpr int64_t kFetchedBytes = 8 << 20;   // of B, from where on several rows of A gain by fetching its rows ahead
 constexpr int64_t kMostSums = 3;             // rows of A for sums, with registers of 256 bits
 constexpr int64_t kMostWideSums = 2;         // the same with 512 bits, where B comes from memory
 constexpr int64_t kFewestColumns = 64;       // of B whose rows are dense
@@ -40,7 +39,8 @@ constexpr int64_t kSumsBytes = kRowBytes + 9 * kLineBytes; // of a row of sums: 
 static_assert(kMostDots * kChunkBytes <= kBlockBytes);
 static_assert(std::max(kMostSums, kMostWideSums) <= row_sums::kMostRows);
 static_assert(kMostStrips * kSumsBytes <= kBlockBytes);
-static_assert(kMostStrips * strips::kDeepest * static_cast<int64_t>(sizeof(double)) <= kRowPanelsBytes);
+static_assert(kMostStrips * strips::kDeepestBytes <= kRowPanelsBytes);
+static_assert(strips::kCopyBytes <= kChunk * kWidestPanelBytes);
 
 /// The ways to multiply few rows.
 enum class Way {
@@ -73,7 +73,8 @@ Way way_of(const DiscDot &dot) {
     return Way::kNone;
   int64_t bytes = dot.k * dot.b_k * size;
   bool is_small = bytes < kSmallBytes, is_cached = bytes < kUncachedBytes;
-  if (dot.m <= (!is_wide(dot) ? kMostSums : is_small ? 1 : is_cached ? 0 : kMostWideSums))
+  int64_t cached_sums = is_wide(dot) ? 0 : 1, other_sums = !is_wide(dot) ? kMostSums : is_small ? 1 : kMostWideSums;
+  if (dot.m <= (is_cached && !is_small ? cached_sums : other_sums))
     return Way::kSums;
   return !is_small && dot.m <= std::min(most_rows_in_place(dot), kMostStrips) ? Way::kStrips : Way::kNone;
 }
@@ -148,8 +149,7 @@ private:
     T *sums = scratch.block<T>();
     for (int64_t first = 0; first < columns; first += kMostColumns) {
       int64_t count = std::min(kMostColumns, columns - first);
-      way_ == Way::kSums ? sum_rows(a, b + first, sums, count)
-                         : multiply_strips(a, b + first, sums, count, scratch.row_panels<T>());
+      way_ == Way::kSums ? sum_rows(a, b + first, sums, count) : multiply_strips(a, b + first, sums, count, scratch);
       for (int64_t i = 0; i < dot_.m; ++i)
         for (int64_t j = 0; j < count; ++j)
           c[i * dot_.c_m + (first + j) * dot_.c_n] = sums[i * kSumsStep + j];
@@ -159,7 +159,7 @@ private:
   void sum_rows(const T *a, const T *b, T *sums, int64_t count) const {
     auto rows = static_cast<size_t>(dot_.m - 1);
     int64_t together = row_sums::streams_of(dot_.m);
-    bool fetches = dot_.m > 1 && dot_.k * dot_.b_k * kSize >= kFetchedBytes;
+    bool fetches = dot_.m > 1 && dot_.k * dot_.b_k * kSize >= kUncachedBytes;
     const auto &add_together = fetches ? row_sums::kAdd<T, true> : row_sums::kAdd<T, false>;
     for (int64_t i = 0; i < dot_.m; ++i)
       std::memset(sums + i * kSumsStep, 0, static_cast<size_t>(count * kSize));
@@ -170,25 +170,33 @@ private:
     }
   }
 
-  /// Elements of A are copied: where rows lie whole pages apart, they displace each other in the first cache.
-  void multiply_strips(const T *a, const T *b, T *sums, int64_t count, T *copy) const {
+  /// Elements of A are copied, and with some registers a strip that several groups of rows use: where rows lie whole
+  /// pages apart, they displace each other in the first cache. Lines are fetched for a strip used later.
+  void multiply_strips(const T *a, const T *b, T *sums, int64_t count, const Scratch &scratch) const {
     const strips::Kernels<T> &kernels = is_wide(dot_) ? strips::avx512::kKernels<T> : strips::avx2::kKernels<T>;
-    int64_t lanes = kernels.lanes, vectors = divide_up(count, lanes), parts = divide_up(dot_.m, kernels.rows);
+    int64_t lanes = kernels.lanes, vectors = divide_up(count, lanes);
+    int64_t parts = divide_up(dot_.m, kernels.rows);
     int64_t number = divide_up(vectors, kernels.widest(divide_up(dot_.m, parts)));
+    int64_t ahead = divide_up(kBytesAhead * number, count * kSize);
+    T *copy = scratch.row_panels<T>();
+    auto column = [&](int64_t i) { return share(vectors, number, i) * lanes; };
     for (int64_t k = 0; k < dot_.k; k += kernels.depth) {
       int64_t depth = std::min(kernels.depth, dot_.k - k);
       copy_matrix(a + k * dot_.a_k, dot_.a_m, dot_.a_k, copy, depth, dot_.m, depth);
       for (int64_t i = 0; i < number; ++i) {
-        int64_t first = share(vectors, number, i), past = share(vectors, number, i + 1), column = first * lanes;
+        int64_t first = column(i), past = column(i + 1), later = i + ahead;
+        int64_t next = later < number ? column(later) : depth * dot_.b_k + column((later - number) % number);
         strips::Strip<T> strip{};
-        strip.b = b + k * dot_.b_k + column, strip.b_step = dot_.b_k;
-        strip.sums_step = kSumsStep, strip.depth = depth;
-        strip.last = std::min(count - (past - 1) * lanes, lanes), strip.adds = k > 0;
+        strip.b = b + k * dot_.b_k + first, strip.b_step = dot_.b_k, strip.bytes_ahead = (next - first) * kSize;
+        strip.sums_step = kSumsStep, strip.depth = depth, strip.last = std::min(count - (past - lanes), lanes);
+        strip.copy = scratch.panel<T>(), strip.adds = k > 0;
         for (int64_t part = 0; part < parts; ++part) {
           int64_t row = share(dot_.m, parts, part), rows = share(dot_.m, parts, part + 1) - row;
-          strip.a = copy + row * depth, strip.sums = sums + column + row * kSumsStep;
-          strip.bytes_ahead = part == 0 ? kBytesAhead : 0;
-          kernels.multiply[static_cast<size_t>(rows - 1)][static_cast<size_t>(past - first - 1)](strip);
+          strip.a = copy + row * depth, strip.sums = sums + first + row * kSumsStep;
+          const auto &kernel = part > 0 ? kernels.multiply : parts > 1 ? kernels.copying : kernels.fetching;
+          kernel[static_cast<size_t>(rows - 1)][static_cast<size_t>((past - first) / lanes - 1)](strip);
+          if (kernels.copies)
+            strip.b = strip.copy, strip.b_step = past - first, strip.last = lanes;
         }
       }
     }

@@ -10,10 +10,11 @@
 
 namespace disc::strips {
 
-constexpr int64_t kMostVectors = 8; // of a strip
-constexpr int64_t kMostRows = 8;    // of A, together
-constexpr int64_t kDeepest = 128;   // elements of a row of A
-constexpr int64_t kLineBytes = 64;  // of the cache
+constexpr int64_t kMostVectors = 8;      // of a strip
+constexpr int64_t kMostRows = 8;         // of A, together
+constexpr int64_t kDeepestBytes = 1024;  // of a row of A
+constexpr int64_t kLineBytes = 64;       // of the cache
+constexpr int64_t kCopyBytes = 24 << 10; // of a strip
 
 /// Some dense rows of A of `depth` elements, a strip of B's rows, and the dense sums; distances in elements.
 template <typename T> struct Strip {
@@ -24,10 +25,17 @@ template <typename T> struct Strip {
   int64_t sums_step, depth;
   int64_t last;        // elements of the last vector that B has
   int64_t bytes_ahead; // of each row, where lines are fetched into the second cache, for strips to come
+  T *copy;             // of the strip's rows, one behind the other
   bool adds;           // to what is in the sums
 };
 
 template <typename T> using Multiply = void (*)(const Strip<T> &);
+
+/// What a kernel does besides: fetch lines of a strip to come, or that and copy the strip.
+enum class Extra { kNone, kFetch, kFetchAndCopy };
+
+/// Kernels by rows, less one, and vectors, less one.
+template <typename T> using ByShape = std::array<std::array<Multiply<T>, kMostVectors>, kMostRows>;
 
 /// The kernels for one width of registers.
 template <typename T> struct Kernels {
@@ -35,32 +43,35 @@ template <typename T> struct Kernels {
   int64_t rows;               // of A, at most
   int64_t depth;              // rows of strips that are used together
   int64_t (*widest)(int64_t); // vectors of a strip for so many rows: the sums and the strip's row fit the registers
-  std::array<std::array<Multiply<T>, kMostVectors>, kMostRows> multiply; // by rows, less one, and vectors, less one
+  bool copies;                // where several groups of rows use a strip
+  ByShape<T> multiply, fetching, copying;
 };
 
 namespace avx2 {
 
-constexpr int64_t kRows = 6, kDepth = 96;
-constexpr int64_t widest(int64_t rows) { return rows == 1 ? 8 : rows == 2 ? 6 : rows == 3 ? 4 : rows == 4 ? 3 : 2; }
+constexpr int64_t kRows = 6, kDepthBytes = 768;
+constexpr int64_t widest(int64_t rows) { return rows == 1 ? 7 : rows == 2 ? 4 : rows <= 4 ? 3 : 2; }
+constexpr bool kCopies = true; // rows that lie whole pages apart displace each other in the first cache
 template <typename T> using Vector = Vector256<T>;
 #define DISC_TARGET DISC_AVX2
 #include "strip_kernels.inc"
 #undef DISC_TARGET
 
-static_assert(kDepth <= kDeepest);
+static_assert(kDepthBytes <= kDeepestBytes && kDepthBytes / 4 * widest(kRows / 2 + 1) * 32 <= kCopyBytes);
 
 } // namespace avx2
 
 namespace avx512 {
 
-constexpr int64_t kRows = 8, kDepth = 128;
+constexpr int64_t kRows = 8, kDepthBytes = 512;
 constexpr int64_t widest(int64_t rows) { return rows <= 3 ? 8 : rows <= 6 ? 4 : 3; }
+constexpr bool kCopies = false; // takes longer than reading the strip again
 template <typename T> using Vector = Vector512<T>;
 #define DISC_TARGET DISC_AVX512
 #include "strip_kernels.inc"
 #undef DISC_TARGET
 
-static_assert(kDepth <= kDeepest);
+static_assert(kDepthBytes <= kDeepestBytes);
 
 } // namespace avx512
 
