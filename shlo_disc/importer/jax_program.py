@@ -24,10 +24,11 @@ from shlo_disc.importer.programs import JaxProgram
 from shlo_disc.runtime import callbacks
 from shlo_disc.runtime.exporting import exporting
 from shlo_disc.runtime.size_syntax import syntax_advice
-from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS
+from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS, RAGGED_DOT
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .constraints import constraint_fault
+from .jax_ragged_dot import RULES
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
 from .size_equalities import checked_sizes
 from .size_guards import with_guards
@@ -163,9 +164,11 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> 
     jax.export refuses custom calls that it promises no compatibility for. Which of them can be compiled is decided with
     the rest of the program, where the user's source line is known.
     """
-    checks = [export.DisabledSafetyCheck.custom_call(name) for name in (*OF_THIS_PROCESS, *options.custom_calls)]
+    checks = [
+        export.DisabledSafetyCheck.custom_call(name) for name in (*OF_THIS_PROCESS, RAGGED_DOT, *options.custom_calls)
+    ]
     unused = [(Primitive("of no other program"), _lower_fft)] if options.is_fresh else []
-    rules = (*options.rules, *unused)
+    rules = (*RULES, *options.rules, *unused)
     callbacks.install_for_exports()
     try:
         exporter = export.export(jitted, platforms=["cpu"], disabled_checks=checks, _override_lowering_rules=rules)

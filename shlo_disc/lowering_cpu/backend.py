@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shlo_disc.lowering import codegen
 from shlo_disc.lowering.host_llvm.program import LoweredProgram
@@ -17,6 +17,7 @@ from shlo_disc.options import Schedule
 from shlo_disc.shape_dialect.dialect.host import GemmTile
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.policy import Policy
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 
@@ -28,8 +29,12 @@ class CpuBackend:
     schedule: Schedule
     opt_level: int
 
-    policy = CPU_POLICY
     views = ("llvm", "optimized-llvm", "asm")
+
+    @property
+    def policy(self) -> Policy:
+        """That of processors with registers as wide as this one's."""
+        return replace(CPU_POLICY, vector_bits=CpuOptions.of(self.cpu).vector_bits)
 
     def tile_of(self, element: str) -> GemmTile:
         """The micro-kernel of products of an element type."""

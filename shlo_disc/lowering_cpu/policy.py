@@ -29,5 +29,6 @@ CPU_POLICY = Policy(
     split_elements=0,
     flat_collectives=False,
     patch_features=0,
+    vector_bits=512,  # a backend has its processor's
     shared_kernels=4,
 )

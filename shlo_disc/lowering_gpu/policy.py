@@ -29,5 +29,6 @@ GPU_POLICY = Policy(
     split_elements=1 << 16,
     flat_collectives=True,
     patch_features=16,
+    vector_bits=0,
     shared_kernels=0,
 )

@@ -36,6 +36,7 @@ def initialize() -> None:
         _share_lowerings_of_cpu(platform)
         callbacks.install(platform)
         exported.install(platform)
+        _lower_ragged_dot(platform)
     xla_client.register_custom_call_handler(PLATFORM, _register_ffi_target)
 
 
@@ -134,6 +135,19 @@ def _share_lowerings_of_cpu(platform: str) -> None:
     lowerings[platform] = _SharedRules(lowerings["cpu"], own)
     if platform not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(platform)
+
+
+def _lower_ragged_dot(platform: str) -> None:
+    """Lower products of groups to the op that we have for them."""
+    from jax._src.interpreters import mlir
+    from jax._src.lax.lax import ragged_dot_general_p
+
+    def rule(*values: Any, **parameters: Any) -> Any:
+        from shlo_disc.importer.jax_ragged_dot import lower_ragged_dot
+
+        return lower_ragged_dot(*values, **parameters)
+
+    mlir.register_lowering(ragged_dot_general_p, rule, platform=platform)
 
 
 class _SharedRules(dict[Any, Any]):

@@ -327,6 +327,24 @@ def broadcast_scalar(scalar: ir.Value, dims: Dims) -> ir.Value:
     return broadcast(scalar, dims, []) if dims else scalar
 
 
+def reduce(value: ir.Value, axes: Sequence[int], combining: str, start: float) -> ir.Value:
+    """`value` reduced along some axes by the op `stablehlo.<combining>`, from a number on."""
+    element = element_type_of(value)
+    kept = [d for axis, d in enumerate(dims_of(value)) if axis not in axes]
+    op = ir.Operation.create(
+        "stablehlo.reduce",
+        results=[tensor_type(kept, element)],
+        operands=[value, constant(start, element)],
+        attributes={"dimensions": ir.DenseI64ArrayAttr.get(list(axes))},
+        regions=1,
+    )
+    scalar = ir.RankedTensorType.get([], element)
+    body = ir.Block.create_at_start(op.regions[0], [scalar, scalar])
+    with ir.InsertionPoint(body):
+        ir.Operation.create("stablehlo.return", operands=[elementwise(combining, *body.arguments)])
+    return op.results[0]
+
+
 def iota(dims: Dims, element: ir.Type, axis: int) -> ir.Value:
     """The index along `axis`."""
     result = tensor_type(dims, element)

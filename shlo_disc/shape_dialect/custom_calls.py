@@ -17,6 +17,9 @@ COMPILED_PROGRAM = "shlo_disc_program"
 OF_THIS_PROCESS = {PYTHON_CALLBACK: "a function of Python", COMPILED_PROGRAM: "another compiled program"}
 """Functions of ours that find by a number what only this process has, and what that is."""
 
+RAGGED_DOT = "shlo_disc.ragged_dot"
+"""Our custom call for products of groups, which front ends write."""
+
 
 @dataclass(frozen=True)
 class CustomCall:

@@ -44,6 +44,8 @@ class Policy:
         integers by maxima and minima (`expand/flat_collectives.py`).
     patch_features: convolutions with so many features of the result, and elements of a window of all features, are
         products of patches that are written out; 0: none is.
+    vector_bits: of the widest registers that library functions may use; 0: the target has none of these for products
+        of groups.
     shared_kernels: fusions that differ in numbers alone from which they share a kernel; 0: none do.
     """
 
@@ -70,6 +72,7 @@ class Policy:
     split_elements: int
     flat_collectives: bool
     patch_features: int
+    vector_bits: int
     shared_kernels: int
 
 

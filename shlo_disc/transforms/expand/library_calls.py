@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import main_function
-from shlo_disc.transforms.expand import collectives, custom_call, fft, lapack, linear_algebra
+from shlo_disc.transforms.expand import collectives, custom_call, fft, lapack, linear_algebra, ragged_dot
 
 Expansion = Callable[[ir.OpView], bool]
 """Builds the replacement at the insertion point; False when the op stays as it is."""
@@ -18,6 +18,7 @@ EXPANSIONS: list[tuple[str, Expansion]] = [
     *fft.EXPANSIONS,
     *lapack.EXPANSIONS,
     *linear_algebra.EXPANSIONS,
+    *ragged_dot.EXPANSIONS,
 ]
 
 

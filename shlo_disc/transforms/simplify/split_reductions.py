@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.shape_dialect.build import broadcast, constant, convert, elementwise, pad, view
+from shlo_disc.shape_dialect.build import broadcast, convert, pad, reduce, view
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
@@ -173,18 +173,4 @@ def _neutral(combining: str, element: ir.Type) -> float:
 
 def _reduce(value: ir.Value, axes: list[int], combining: str) -> ir.Value:
     """`value` reduced along some axes by an op, from its neutral element on."""
-    element = element_type_of(value)
-    kept = [d for axis, d in enumerate(dims_of(value)) if axis not in axes]
-    op = ir.Operation.create(
-        REDUCE,
-        results=[tensor_type(kept, element)],
-        operands=[value, constant(_neutral(combining, element), element)],
-        attributes={"dimensions": ir.DenseI64ArrayAttr.get(axes)},
-        regions=1,
-    )
-    scalar = ir.RankedTensorType.get([], element)
-    body = ir.Block.create_at_start(op.regions[0], [scalar, scalar])
-    with ir.InsertionPoint(body):
-        combined = elementwise(combining.removeprefix("stablehlo."), *body.arguments)
-        ir.Operation.create("stablehlo.return", operands=[combined])
-    return op.results[0]
+    return reduce(value, axes, combining.removeprefix("stablehlo."), _neutral(combining, element_type_of(value)))

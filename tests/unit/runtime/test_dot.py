@@ -37,11 +37,21 @@ def device(request: pytest.FixtureRequest) -> _native.Processors:
     return Client(threads=request.param).native_device
 
 
-@functools.cache
+_compiling = threading.Lock()
+
+
 def tile_code(
     element: str, vector_bits: int, features: frozenset[str], is_x86: bool
 ) -> tuple[_native.ObjectCode, GemmTile]:
-    """The micro-kernels for an element type."""
+    """The micro-kernels for an element type: one object for all threads, whose code lives as long as the process."""
+    with _compiling:
+        return _tile_code(element, vector_bits, features, is_x86)
+
+
+@functools.cache
+def _tile_code(
+    element: str, vector_bits: int, features: frozenset[str], is_x86: bool
+) -> tuple[_native.ObjectCode, GemmTile]:
     tile = tile_of(element, CpuOptions(vector_bits, features=features, is_x86=is_x86))
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse("\n".join(text for _, text in micro_kernels(tile)))

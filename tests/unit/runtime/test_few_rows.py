@@ -36,6 +36,19 @@ SIZES = [
     (20, 4099),
 ]
 """(n, k)."""
+STRIPS = [
+    (64, 1),
+    (79, 97),
+    (96, 3),
+    (107, 129),
+    (128, 2),
+    (150, 5),
+    (173, 96),
+    (184, 128),
+    (193, 4),
+    (75, 193),
+    (91, 385),
+]
 ORDERS = ("rows", "columns", "gaps")
 
 
@@ -109,7 +122,7 @@ def test_strips_of_each_width(device: _native.Processors, dtype: type, vector_bi
     """
     rng = np.random.default_rng(4)
     for rows in (*range(1, 20), 24, 25, 36, 37, 41, 42, 43):
-        for n, k in ((64, 1), (79, 97), (96, 3), (107, 129), (128, 2), (150, 5), (173, 96), (184, 128), (193, 4), (75, 193), (91, 385)):
+        for n, k in STRIPS:
             whole = laid_out((k, (256 << 10) // k), "rows", dtype, rng)
             a, b = laid_out((rows, k), "rows", dtype, rng), whole[:, 7 : 7 + n]
             c, (exact, bound) = np.full((rows, n), np.nan, dtype), reference(a, b)

@@ -5,7 +5,7 @@
 #include "gemm.h"
 #include "gemm_blocks.h"
 #include "row_sums.h"
-#include "strips.h"
+#include "strip_products.h"
 #include "vector_dots.h"
 
 #include <algorithm>
@@ -28,7 +28,6 @@ constexpr int64_t kChunkBytes = 16 << 10;    // of a row of A used together, in 
 constexpr int64_t kMostStrips = 48;          // rows of A for strips, whose sums the scratch holds
 constexpr int64_t kMostTiles = 3;            // of rows of A, for which B is read where it lies
 constexpr int64_t kRowsByStrips = 36;        // of A, at least, where strips take less time than packed tiles
-constexpr int64_t kBytesAhead = 256;         // of a row of B, from a strip to the one whose lines are fetched
 constexpr int64_t kSmallBytes = 256 << 10;   // of B, below which tiles take no longer than strips
 constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
 constexpr int64_t kMostSums = 3;             // rows of A for sums, with registers of 256 bits
@@ -170,36 +169,23 @@ private:
     }
   }
 
-  /// Elements of A are copied, and with some registers a strip that several groups of rows use: where rows lie whole
-  /// pages apart, they displace each other in the first cache. Lines are fetched for a strip used later.
+  /// The operands of strips::multiply.
+  struct Operands {
+    const T *a;
+    int64_t a_m, a_k, rows;
+    const T *b;
+    int64_t b_step;
+
+    void copy_rows(const strips::Range &range, T *target) const {
+      copy_matrix(a + range.k * a_k, a_m, a_k, target, range.depth, rows, range.depth);
+    }
+    void copy_strip(const strips::Range &, T *) const {}
+  };
+
   void multiply_strips(const T *a, const T *b, T *sums, int64_t count, const Scratch &scratch) const {
     const strips::Kernels<T> &kernels = is_wide(dot_) ? strips::avx512::kKernels<T> : strips::avx2::kKernels<T>;
-    int64_t lanes = kernels.lanes, vectors = divide_up(count, lanes);
-    int64_t parts = divide_up(dot_.m, kernels.rows);
-    int64_t number = divide_up(vectors, kernels.widest(divide_up(dot_.m, parts)));
-    int64_t ahead = divide_up(kBytesAhead * number, count * kSize);
-    T *copy = scratch.row_panels<T>();
-    auto column = [&](int64_t i) { return share(vectors, number, i) * lanes; };
-    for (int64_t k = 0; k < dot_.k; k += kernels.depth) {
-      int64_t depth = std::min(kernels.depth, dot_.k - k);
-      copy_matrix(a + k * dot_.a_k, dot_.a_m, dot_.a_k, copy, depth, dot_.m, depth);
-      for (int64_t i = 0; i < number; ++i) {
-        int64_t first = column(i), past = column(i + 1), later = i + ahead;
-        int64_t next = later < number ? column(later) : depth * dot_.b_k + column((later - number) % number);
-        strips::Strip<T> strip{};
-        strip.b = b + k * dot_.b_k + first, strip.b_step = dot_.b_k, strip.bytes_ahead = (next - first) * kSize;
-        strip.sums_step = kSumsStep, strip.depth = depth, strip.last = std::min(count - (past - lanes), lanes);
-        strip.copy = scratch.panel<T>(), strip.adds = k > 0;
-        for (int64_t part = 0; part < parts; ++part) {
-          int64_t row = share(dot_.m, parts, part), rows = share(dot_.m, parts, part + 1) - row;
-          strip.a = copy + row * depth, strip.sums = sums + first + row * kSumsStep;
-          const auto &kernel = part > 0 ? kernels.multiply : parts > 1 ? kernels.copying : kernels.fetching;
-          kernel[static_cast<size_t>(rows - 1)][static_cast<size_t>((past - first) / lanes - 1)](strip);
-          if (kernels.copies)
-            strip.b = strip.copy, strip.b_step = past - first, strip.last = lanes;
-        }
-      }
-    }
+    strips::Block<T> block{dot_.m, count, dot_.k, sums, kSumsStep, scratch.row_panels<T>(), scratch.panel<T>()};
+    strips::multiply(kernels, block, Operands{a, dot_.a_m, dot_.a_k, dot_.m, b, dot_.b_k});
   }
 
   const DiscDot &dot_;

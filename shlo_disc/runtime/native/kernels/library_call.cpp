@@ -169,6 +169,8 @@ std::shared_ptr<const LibraryFunction> bind_library_function(const CallSpec &spe
   if (!builtin)
     builtin = collective_builtin(spec.target);
   if (!builtin)
+    builtin = ragged_dot_builtin(spec.target);
+  if (!builtin)
     builtin = lapack_builtin(spec.target);
   if (!builtin)
     bad_artifact("the program calls the library function '" + spec.target + "', which this release does not have");

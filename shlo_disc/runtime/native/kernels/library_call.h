@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Calls of library functions from compiled programs: FFT, LAPACK, collectives, and functions that the user registered.
+// Calls of library functions from compiled programs: FFT, products of groups, LAPACK, collectives, and functions that the user registered.
 #pragma once
 
 #include "core/communicator.h"
@@ -159,5 +159,8 @@ const Builtin *fft_builtin(std::string_view target);
 
 /// The collective under `target` ("collective_all_reduce"); null when there is none.
 const Builtin *collective_builtin(std::string_view target);
+
+/// `ragged_dot`; null for another target.
+const Builtin *ragged_dot_builtin(std::string_view target);
 
 } // namespace disc
