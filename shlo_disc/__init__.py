@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from shlo_disc import numpy as numpy
     from shlo_disc import runtime as runtime
     from shlo_disc import torch as torch
+    from shlo_disc.api import ragged as ragged
     from shlo_disc.api.compile import compile, jit
     from shlo_disc.api.load import load
     from shlo_disc.driver.executable import Executable
@@ -59,13 +60,16 @@ _METHODS = {
 }
 """Names that users look for in the package, and where they are."""
 
-_MODULES = {"numpy": "jax", "runtime": "numpy", "torch": "torch"}
+_MODULES = {"numpy": "jax", "ragged": "jax", "runtime": "numpy", "torch": "torch"}
 """The public modules that are imported when they are first used, and the packages that each stands on."""
+
+_PLACES = {"ragged": "api.ragged"}
+"""The modules of `_MODULES` that have another place in the package."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:  # what users write after `import shlo_disc`
-        return importlib.import_module(f"shlo_disc.{name}")
+        return importlib.import_module(f"shlo_disc.{_PLACES.get(name, name)}")
     if name not in _LAZY:
         instead = f": {_METHODS[name].format(name)}" if name in _METHODS else ""
         raise AttributeError(f"module 'shlo_disc' has no attribute {name!r}{instead}")

@@ -33,7 +33,7 @@ class CpuBackend:
 
     @property
     def policy(self) -> Policy:
-        """That of processors with registers as wide as this one's."""
+        """The policy of processors with registers as wide as this one's."""
         return replace(CPU_POLICY, vector_bits=CpuOptions.of(self.cpu).vector_bits)
 
     def tile_of(self, element: str) -> GemmTile:

@@ -14,7 +14,7 @@ import shlo_disc
 
 def test_they_are_the_public_ones() -> None:
     offered = set(dir(shlo_disc)) - {"torch"}  # which is there where PyTorch is
-    assert offered == {*shlo_disc.__all__, "numpy", "runtime"}
+    assert offered == {*shlo_disc.__all__, "numpy", "ragged", "runtime"}
     assert {"compile", "jit", "load", "Options"} <= offered
 
 
@@ -23,7 +23,7 @@ def test_each_is_there(name: str) -> None:
     value = getattr(shlo_disc, name)
     assert value.__doc__
     if isinstance(value, types.ModuleType):
-        assert value.__name__ == f"shlo_disc.{name}"
+        assert value.__name__ == f"shlo_disc.{shlo_disc._PLACES.get(name, name)}"
 
 
 @pytest.mark.parametrize("module", [shlo_disc.numpy, shlo_disc.runtime], ids=lambda module: module.__name__)

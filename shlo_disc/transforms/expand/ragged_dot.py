@@ -17,7 +17,7 @@ from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.expand.library_call import library_call
 
 _BYTES_OF_GROUP = 16
-"""Of workspace: the first row and the first block of a group, as in runtime/native/kernels/ragged_dot.cpp."""
+"""Bytes of workspace: the first row and the first block of a group, as in runtime/native/kernels/ragged_dot.cpp."""
 
 
 def _ragged_dot(op: ir.OpView) -> bool:
