@@ -28,6 +28,8 @@ WIDTHS = (512, 256, 128, 0)
 """Bits of the registers that the program may use; with 128, the runtime has no kernels for them, and with 0, as on
 GPUs, products are those of masked rows."""
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+LEAST = {"float16": 2.0**-24}
+"""The distance of the least numbers."""
 
 ROWS = lax.RaggedDotDimensionNumbers((([1], [1]), ([], [])), [0], [0])
 CONTRACTION = lax.RaggedDotDimensionNumbers((([0], [0]), ([], [])), [0], [])
@@ -57,7 +59,7 @@ def near(got: Any, want: np.ndarray, scale: np.ndarray, terms: int) -> None:
     """Sums of `terms` products whose absolute values sum to `scale`, rounded to the type of `got`."""
     name = np.asarray(got).dtype.name
     epsilon = EPSILON["float64" if name == "float64" else "float32"]
-    bound = 4 * np.sqrt(terms + 1) * epsilon * scale + EPSILON[name] * np.abs(want)
+    bound = 4 * np.sqrt(terms + 1) * epsilon * scale + EPSILON[name] * np.abs(want) + LEAST.get(name, 0)
     assert got.shape == want.shape
     wrong = np.abs(np.asarray(got, np.float64) - want) > bound
     assert not wrong.any(), np.argwhere(wrong)[:5]
@@ -283,3 +285,35 @@ def test_gpu_programs_are_emitted() -> None:
     args = (("m, 64", "float32"), ("4, 64, 32", "float32"), ("4", "int32"))
     program = shlo_disc.compile(lax.ragged_dot, args=args, target="cuda:sm_90a")
     assert ".visible .entry" in program.as_text("ptx")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("width")
+@pytest.mark.parametrize("seed", range(30))
+def test_random_products(seed: int) -> None:
+    """Any form, element type, number of groups and sizes, four sizes a program; some sizes are static."""
+    rng = np.random.default_rng(seed)
+    dtype, groups = str(rng.choice(list(EPSILON))), int(rng.integers(1, 40))
+    contracts, flips = bool(rng.integers(2)), [int(rng.integers(2)) for _ in range(2)]
+    static = {name: int(rng.choice([1, 3, 16, 65, 130])) for name in "kn" if rng.random() < 0.4}
+    m, k, n = (str(static.get(name, name)) for name in "mkn")
+    left, right = ([m, k], [m, n]) if contracts else ([m, k], [k, n])
+    left, right = left[::-1] if flips[0] else left, right[::-1] if flips[1] else right
+    if contracts:
+        numbers = lax.RaggedDotDimensionNumbers((([flips[0]], [flips[1]]), ([], [])), [flips[0]], [])
+    else:
+        numbers = lax.RaggedDotDimensionNumbers((([1 - flips[0]], [1 + flips[1]]), ([], [])), [flips[0]], [0])
+        right = [str(groups), *right]
+    executable = compiled(
+        lambda x, y, s: lax.ragged_dot_general(x, y, s, numbers),
+        [(", ".join(left), dtype), (", ".join(right), dtype), (str(groups), "int32")],
+    )
+    for _ in range(4):
+        size = {name: static.get(name, int(rng.choice([1, 2, 7, 8, 31, 129, 300, 700]))) for name in "mkn"}
+        x = random((size["m"], size["k"]), dtype, seed)
+        y = random((size["m"] if contracts else groups, *([] if contracts else [size["k"]]), size["n"]), dtype, seed)
+        sizes = rng.choice(group_sizes(size["m"], groups)).tolist()
+        reference, terms = (contracted, size["m"]) if contracts else (loop, size["k"])
+        scale = reference(np.abs(np.asarray(x, np.float64)), np.abs(np.asarray(y, np.float64)), sizes)
+        given = x.T if flips[0] else x, jnp.swapaxes(y, -1, -2) if flips[1] else y, np.asarray(sizes, "int32")
+        near(executable(*given), reference(x, y, sizes), scale, terms)

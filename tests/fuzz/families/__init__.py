@@ -16,6 +16,6 @@ OPS: dict[str, Callable[[Builder], bool]] = {
 
 WITHOUT = {
     **NOT_GENERATED,
-    **dict.fromkeys(("disc.shape", "@shlo_disc.fft"), "of the compiler's own making"),
+    **dict.fromkeys(("disc.shape", "@shlo_disc.fft", "@shlo_disc.ragged_dot"), "of the compiler's own making"),
 }
 """Ops that are compiled and not generated, and why. Those resolved while a program is read are not asked for."""
