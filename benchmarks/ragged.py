@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products of groups of rows, each with a matrix of its own (`jax.lax.ragged_dot`), and their gradients.
+"""Products of groups of rows, each with a matrix of its own (`jax.lax.ragged_dot`), and reductions of ragged rows.
 
 `python -m benchmarks.ragged` prints milliseconds of ours, and ratios: to the dense product of the same arithmetic and
 its gradients (ours), to jax.jit's `ragged_dot`, and to a loop of NumPy's products over the groups. All take turns in
 one process, and the least time of each counts. jax.jit is left out with `--no-jit`, or where it would take more than a
-minute (it computes a product for each group, of all rows).
+minute (it computes a product for each group, of all rows). Then reductions of `shlo_disc.ragged`, with geometric
+lengths of up to eight times the mean: ratios to the same function under jax.jit, and to jax.jit of padded rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -81,19 +83,13 @@ def backends(groups: int, options: argparse.Namespace) -> Iterator[tuple[str, Ca
     rng = np.random.default_rng(groups)
     x = jnp.asarray(rng.standard_normal((rows, size)), "float32")
     w = jnp.asarray(rng.standard_normal((groups, size, size)), "float32")
-    shapes = [
-        ("m, {0}", "float32"),
-        (f"{groups}, {{0}}, {{0}}", "float32"),
-        (f"{groups}", "int32"),
-        ("m, {0}", "float32"),
-    ]
-    args = tuple((shape.format(size), dtype) for shape, dtype in shapes)
-    square = ((f"{size}, {size}"), "float32")
-    ours = shlo_disc.compile(ragged, args=args[:3], options=chosen)
-    plain = shlo_disc.compile(dense, args=(args[0], square), options=chosen)
+    rows_of_x, square = (f"m, {size}", "float32"), (f"{size}, {size}", "float32")
+    args = (rows_of_x, (f"{groups}, {size}, {size}", "float32"), (str(groups), "int32"))
+    ours = shlo_disc.compile(ragged, args=args, options=chosen)
+    plain = shlo_disc.compile(dense, args=(rows_of_x, square), options=chosen)
     jitted = jax.jit(ragged)
-    ours_back = shlo_disc.compile(gradients, args=args, options=chosen)
-    plain_back = shlo_disc.compile(dense_gradients, args=(args[0], square, args[3]), options=chosen)
+    ours_back = shlo_disc.compile(gradients, args=(*args, rows_of_x), options=chosen)
+    plain_back = shlo_disc.compile(dense_gradients, args=(rows_of_x, square, rows_of_x), options=chosen)
     jitted_back = jax.jit(gradients)
     by_numpy = np.asarray(x), np.asarray(w)
 
@@ -140,6 +136,54 @@ def measure(groups: int, options: argparse.Namespace) -> Iterator[dict[str, Any]
             yield {"what": what, "groups": groups, "sizes": distribution.__name__, **least}
 
 
+JAGGED = ((3000, 100, 8), (200, 1000, 16), (100000, 5, 4))
+"""Rows, their mean length, and the features of a value."""
+
+
+def padded(name: str, rows: Any, lengths: Any) -> Any:
+    """A reduction of padded rows, (r, width, features)."""
+    is_value = (jnp.arange(rows.shape[1])[None, :] < lengths[:, None])[..., None]
+    if name == "sum":
+        return jnp.where(is_value, rows, 0).sum(1)
+    hidden = jnp.where(is_value, rows, -jnp.inf)
+    return hidden.max(1) if name == "max" else jax.nn.softmax(hidden, axis=1)
+
+
+def measure_reductions(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Seconds of each side."""
+    import shlo_disc
+    from shlo_disc import ragged as rows_of
+
+    for rows, mean, features in ((30, 5, 4),) if options.small else JAGGED:
+        rng = np.random.default_rng(rows)
+        lengths = np.minimum(rng.geometric(1 / mean, rows), 8 * mean)
+        values = jnp.asarray(rng.standard_normal((lengths.sum(), features)), "float32")
+        given = rows_of.from_lengths(values, jnp.asarray(lengths, "int32"))
+        spec = rows_of.Ragged((f"t, {features}", "float32"), ("r + 1", "int32"))
+        wide, sizes = rows_of.pad(given, int(lengths.max())), given.lengths
+        for name in ("sum", "max", "softmax"):
+            function = getattr(rows_of, name)
+            ours = shlo_disc.compile(function, args=(spec,), options=shlo_disc.Options(threads=options.threads))
+            calls: dict[str, Call] = {
+                "ours": functools.partial(ours, given),
+                "jit": functools.partial(jax.jit(function), given),
+                "padded": functools.partial(jax.jit(functools.partial(padded, name)), wide, sizes),
+            }
+            turns = [{side: seconds(call) for side, call in calls.items()} for _ in range(options.turns + 1)]
+            least = {side: min(turn[side] for turn in turns[1:]) for side in calls}
+            yield {"what": name, "rows": rows, "mean": mean, "features": features, **least}
+
+
+def report_reductions(found: list[dict[str, Any]]) -> str:
+    """A line for each case: milliseconds of ours, and its ratio to each other side."""
+    cells = [
+        [f["what"], *(str(f[name]) for name in ("rows", "mean", "features")), f"{f['ours'] * 1e3:.2f}"]
+        + [f"{f['ours'] / f[side]:.2f}" for side in ("jit", "padded")]
+        for f in found
+    ]
+    return table(["", "rows", "mean length", "features", "ours ms", "of jit", "of jit, padded"], cells)
+
+
 def report(found: list[dict[str, Any]]) -> str:
     """A line for each case: milliseconds of ours, and its ratio to each other side."""
     sides = ("dense", "jit", "loop")
@@ -167,9 +211,13 @@ def main() -> None:
     if options.small:
         options.groups, options.rows, options.size, options.turns = (3,), 30, 16, 1
     found = [row for groups in options.groups for row in measure(groups, options)]
-    print(report(found))
+    print(report(found), flush=True)
+    reductions = list(measure_reductions(options))
+    print(report_reductions(reductions))
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps({"environment": environment(), "cases": found}, indent=1) + "\n")
+    options.output.write_text(
+        json.dumps({"environment": environment(), "cases": found, "reductions": reductions}, indent=1) + "\n"
+    )
 
 
 if __name__ == "__main__":
