@@ -25,19 +25,22 @@ constexpr int64_t kLineBytes = 64;           // of the cache: where items' colum
 constexpr int64_t kMostDots = 18;            // rows of A for dot products; from there on packing B pays
 constexpr int64_t kFewestTerms = 128;        // of a dot product; shorter ones take no longer by tiles
 constexpr int64_t kChunkBytes = 16 << 10;    // of a row of A used together, in dot products
-constexpr int64_t kMostStrips = 48;          // rows of A for strips, whose sums the scratch holds
+constexpr int64_t kMostStrips = 80;          // rows of A for strips, whose copies the scratch holds
 constexpr int64_t kMostTiles = 3;            // of rows of A, for which B is read where it lies
-constexpr int64_t kRowsByStrips = 36;        // of A, at least, where strips take less time than packed tiles
+constexpr int64_t kRowsByStrips = 80;        // of A, at least, where strips take less time than packed tiles
 constexpr int64_t kSmallBytes = 256 << 10;   // of B, below which tiles take no longer than strips
 constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
 constexpr int64_t kMostSums = 3;             // rows of A for sums, with registers of 256 bits
 constexpr int64_t kMostWideSums = 2;         // the same with 512 bits, where B comes from memory
 constexpr int64_t kFewestColumns = 64;       // of B whose rows are dense
 constexpr int64_t kRowBytes = 8 << 10;       // of a row of B, read in one go where there are as many
-constexpr int64_t kSumsBytes = kRowBytes + 9 * kLineBytes; // of a row of sums: rows lie in other lines of the cache
+constexpr int64_t kMostLongRows = 48;        // rows of A whose sums for such a row the scratch holds
+constexpr int64_t kShortRowBytes = 5 << 10;  // read in one go with more rows of A
+constexpr int64_t kApartBytes = 9 * kLineBytes; // of rows of sums, which lie in other lines of the cache
 static_assert(kMostDots * kChunkBytes <= kBlockBytes);
 static_assert(std::max(kMostSums, kMostWideSums) <= row_sums::kMostRows);
-static_assert(kMostStrips * kSumsBytes <= kBlockBytes);
+static_assert(kMostLongRows * (kRowBytes + kApartBytes) <= kBlockBytes);
+static_assert(kMostStrips * (kShortRowBytes + kApartBytes) <= kBlockBytes);
 static_assert(kMostStrips * strips::kDeepestBytes <= kRowPanelsBytes);
 static_assert(strips::kCopyBytes <= kChunk * kWidestPanelBytes);
 
@@ -85,7 +88,7 @@ public:
     double work = static_cast<double>(dot.m) * static_cast<double>(dot.n) * static_cast<double>(dot.k);
     int64_t wanted = divide_up(kItemsPerThread * threads, std::max<int64_t>(1, entries_));
     if (way_ != Way::kDots)
-      wanted = std::min(wanted, divide_up(divide_up(dot.n * kSize, kRowBytes), threads) * threads);
+      wanted = std::min(wanted, divide_up(divide_up(dot.n, most_columns()), threads) * threads);
     auto worth = static_cast<int64_t>(std::min(work / kWorkToShare, 1e6));
     groups_ = threads == 1 ? 1 : std::clamp<int64_t>(std::min(wanted, worth), 1, divide_up(dot.n, dots::kColumns));
     work_ = std::max<int64_t>(1, static_cast<int64_t>(std::min(work / static_cast<double>(groups_), 1e15)));
@@ -101,7 +104,10 @@ public:
 
 private:
   static constexpr int64_t kSize = sizeof(T);
-  static constexpr int64_t kMostColumns = kRowBytes / kSize, kSumsStep = kSumsBytes / kSize;
+
+  /// Columns of B that are read in one go, and the distance between rows of their sums.
+  int64_t most_columns() const { return (dot_.m <= kMostLongRows ? kRowBytes : kShortRowBytes) / kSize; }
+  int64_t sums_step() const { return most_columns() + kApartBytes / kSize; }
 
   /// The first column of a group.
   int64_t cut(int64_t group) const {
@@ -146,12 +152,13 @@ private:
   /// Sums of some columns at a time, which lie in the scratch until they are complete.
   void add_rows(const T *a, const T *b, T *c, int64_t columns, const Scratch &scratch) const {
     T *sums = scratch.block<T>();
-    for (int64_t first = 0; first < columns; first += kMostColumns) {
-      int64_t count = std::min(kMostColumns, columns - first);
+    int64_t most = most_columns(), step = sums_step();
+    for (int64_t first = 0; first < columns; first += most) {
+      int64_t count = std::min(most, columns - first);
       way_ == Way::kSums ? sum_rows(a, b + first, sums, count) : multiply_strips(a, b + first, sums, count, scratch);
       for (int64_t i = 0; i < dot_.m; ++i)
         for (int64_t j = 0; j < count; ++j)
-          c[i * dot_.c_m + (first + j) * dot_.c_n] = sums[i * kSumsStep + j];
+          c[i * dot_.c_m + (first + j) * dot_.c_n] = sums[i * step + j];
     }
   }
 
@@ -160,12 +167,13 @@ private:
     int64_t together = row_sums::streams_of(dot_.m);
     bool fetches = dot_.m > 1 && dot_.k * dot_.b_k * kSize >= kUncachedBytes;
     const auto &add_together = fetches ? row_sums::kAdd<T, true> : row_sums::kAdd<T, false>;
+    int64_t step = sums_step();
     for (int64_t i = 0; i < dot_.m; ++i)
-      std::memset(sums + i * kSumsStep, 0, static_cast<size_t>(count * kSize));
+      std::memset(sums + i * step, 0, static_cast<size_t>(count * kSize));
     for (int64_t k = 0, streams; k < dot_.k; k += streams) {
       streams = dot_.k - k < together ? 1 : together;
       const auto &add = streams == 1 ? row_sums::kAddOne<T> : add_together;
-      add[rows]({a + k * dot_.a_k, dot_.a_m, dot_.a_k, b + k * dot_.b_k, dot_.b_k, sums, kSumsStep, count});
+      add[rows]({a + k * dot_.a_k, dot_.a_m, dot_.a_k, b + k * dot_.b_k, dot_.b_k, sums, step, count});
     }
   }
 
@@ -184,7 +192,7 @@ private:
 
   void multiply_strips(const T *a, const T *b, T *sums, int64_t count, const Scratch &scratch) const {
     const strips::Kernels<T> &kernels = is_wide(dot_) ? strips::avx512::kKernels<T> : strips::avx2::kKernels<T>;
-    strips::Block<T> block{dot_.m, count, dot_.k, sums, kSumsStep, scratch.row_panels<T>(), scratch.panel<T>()};
+    strips::Block<T> block{dot_.m, count, dot_.k, sums, sums_step(), scratch.row_panels<T>(), scratch.panel<T>()};
     strips::multiply(kernels, block, Operands{a, dot_.a_m, dot_.a_k, dot_.m, b, dot_.b_k});
   }
 

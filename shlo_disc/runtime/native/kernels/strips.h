@@ -12,7 +12,7 @@ namespace disc::strips {
 
 constexpr int64_t kMostVectors = 8;      // of a strip
 constexpr int64_t kMostRows = 8;         // of A, together
-constexpr int64_t kDeepestBytes = 1024;  // of a row of A
+constexpr int64_t kDeepestBytes = 768;   // of a row of A
 constexpr int64_t kLineBytes = 64;       // of the cache
 constexpr int64_t kCopyBytes = 24 << 10; // of a strip
 
