@@ -26,13 +26,13 @@ from shlo_disc.lowering import progress
 from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.options import CUDA, Options, architecture_for, check_target, jax_platforms
 from shlo_disc.runtime.native_module import Gpu
+from shlo_disc.shape_dialect.compile_state import compiling_for
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.names import STAGE
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.remembered import remembering
 from shlo_disc.shape_dialect.inference.verify_sizes import verify_sizes
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.policy import compiling_for
 from shlo_disc.shape_dialect.utils.regions import entry_block, main_function
 from shlo_disc.shape_dialect.verifier import verify_dialect
 from shlo_disc.verify import verify_buffers, verify_fusions

@@ -26,7 +26,6 @@ from shlo_disc.shape_dialect.inference.unify_sizes import unify_sizes
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.segments import split_segments
 from shlo_disc.shape_dialect.ops.values import erase_unused_sizes
-from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.utils.regions import entry_block, terminator_of
 from shlo_disc.transforms import expand
 from shlo_disc.transforms.control_flow.barriers import remove_barriers, thin_barriers
@@ -246,7 +245,7 @@ def _merge_recurrences(c: Compilation) -> None:
 @_pass("fuse", "max_fusions")
 def _fuse_gemm(c: Compilation) -> None:
     """Fuse matrix products with their epilogues, and those that share a left-hand side, on targets that do so."""
-    if policy().has_gemm_epilogues:
+    if c.backend.policy.has_gemm_epilogues:
         fuse_products(made(c.module), c.decisions["fusion"])
 
 

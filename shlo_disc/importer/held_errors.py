@@ -12,13 +12,14 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
 import jax
 from jax import export
 from jax.extend.core import Literal
 
+from .trace_state import current_trace, tracing_with
 from .user_code import is_users
 
 ADVICE = (
@@ -30,7 +31,7 @@ ADVICE = (
 _MOST_KEPT = 64
 
 
-class _Raised(NamedTuple):
+class Raised(NamedTuple):
     """An error. frame, instruction, line: where a number was wanted; None and 0 for errors that JAX raised."""
 
     error: BaseException
@@ -39,19 +40,13 @@ class _Raised(NamedTuple):
     line: int
 
 
-_RAISED: ContextVar[list[_Raised] | None] = ContextVar("shlo_disc_raised", default=None)
-
-
 @contextlib.contextmanager
 def no_held_errors() -> Iterator[None]:
     """Raise at the end the first error about a size that was raised meanwhile, and that code of the user held back."""
     _install()
-    raised: list[_Raised] = []
-    token = _RAISED.set(raised)
-    try:
+    raised: list[Raised] = []
+    with tracing_with(replace(current_trace(), raised=raised)):
         yield
-    finally:
-        _RAISED.reset(token)
     for each in raised:
         if _is_held(each):
             error = _with_place(each)
@@ -67,14 +62,14 @@ def is_held(error: BaseException) -> bool:
     return getattr(error, _MARK, False)
 
 
-def _is_held(raised: _Raised) -> bool:
+def _is_held(raised: Raised) -> bool:
     """Tells whether code of the user stopped an error. The outermost frame of the traceback is the one that did."""
     trace = raised.error.__traceback__
     stopped = trace.tb_frame if trace is not None else raised.frame  # None: a function in C did, and raised its own
     return stopped is not None and is_users(stopped.f_code.co_filename)
 
 
-def _with_place(raised: _Raised) -> BaseException:
+def _with_place(raised: Raised) -> BaseException:
     """The error, whose traceback has the line where the number was wanted."""
     trace, frame = raised.error.__traceback__, raised.frame
     if frame is not None and trace is None:
@@ -84,12 +79,12 @@ def _with_place(raised: _Raised) -> BaseException:
 
 def _keep(error: BaseException, frame: types.FrameType | None = None) -> None:
     """Note an error of a trace. Those that were stopped elsewhere are forgotten, with what their frames hold."""
-    if (raised := _RAISED.get()) is None:
+    if (raised := current_trace().raised) is None:
         return
     if len(raised) >= _MOST_KEPT:
         raised[:] = [*filter(_is_held, raised[:-8]), *raised[-8:]]
     place = (frame, frame.f_lasti, frame.f_lineno) if frame is not None else (None, 0, 0)
-    raised.append(_Raised(error, *place))
+    raised.append(Raised(error, *place))
 
 
 _TEXTS = {
@@ -138,7 +133,7 @@ def _note_made(kind: Any, is_noted: Callable[[Sequence[Any]], bool]) -> None:
     @functools.wraps(plain)
     def make(self: Any, *args: Any, **kwargs: Any) -> None:
         plain(self, *args, **kwargs)
-        if _RAISED.get() is not None and is_noted(args):
+        if current_trace().raised is not None and is_noted(args):
             _keep(self)
 
     kind.__init__ = make
@@ -202,4 +197,4 @@ def _on_bits(kind: Any, text: str) -> Callable[..., Any]:
     return operate
 
 
-__all__ = ["ADVICE", "is_held", "no_held_errors", "refuse"]
+__all__ = ["ADVICE", "Raised", "is_held", "no_held_errors", "refuse"]

@@ -13,7 +13,7 @@ import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -21,6 +21,8 @@ import numpy as np
 from jax import export
 
 from shlo_disc.errors import ProgramError
+
+from .trace_state import current_trace, tracing_with
 
 NONZERO = "shlo_disc.nonzero"
 
@@ -47,7 +49,6 @@ class SizeRequests:
         return self._hidden[self._taken - 1]
 
 
-_ACTIVE: ContextVar[SizeRequests | None] = ContextVar("shlo_disc_size_requests", default=None)
 _TRACES = itertools.count()
 
 
@@ -69,11 +70,8 @@ def tracing(hidden: Sequence[Any]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if hidden:
             stack.enter_context(new_trace())
-        token = _ACTIVE.set(SizeRequests(hidden, stack))
-        try:
+        with tracing_with(replace(current_trace(), requests=SizeRequests(hidden, stack))):
             yield
-        finally:
-            _ACTIVE.reset(token)
 
 
 def with_hidden_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,7 +99,7 @@ def traced_flatnonzero(mask: jax.Array) -> jax.Array:
     """
     if mask.shape == (0,):
         return jax.numpy.zeros(0, _index_type())
-    requests = _ACTIVE.get()
+    requests = current_trace().requests
     if requests is None:
         raise ProgramError(
             "the size of this result depends on data, which jax.jit and other transformations of JAX cannot trace: "

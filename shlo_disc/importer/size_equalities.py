@@ -14,7 +14,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -31,6 +31,7 @@ from .requested_sizes import new_trace
 from .size_guards import SizeGuard
 from .size_texts import SizeText
 from .trace_notes import comparison_in, written
+from .trace_state import current_trace, tracing_with
 from .user_code import is_of_jax, is_of_python, is_users
 
 _Equality = tuple[str, int, str, str]
@@ -44,7 +45,7 @@ class NewConstraint(BaseException):
     """
 
 
-class _Sizes(NamedTuple):
+class CallSizes(NamedTuple):
     """The sizes of a call that the function is compiled for, in a scope of their own.
 
     stated: the constraints of comparisons that the call has decided; None where it decides none.
@@ -62,7 +63,7 @@ class _Line(NamedTuple):
     f_back: None = None
 
 
-class _Seen(dict[_Equality, SizeGuard]):
+class Equalities(dict[_Equality, SizeGuard]):
     """The equalities of a trace. raised: those asked by look-ups that raise KeyError where none holds."""
 
     def __init__(self) -> None:
@@ -70,8 +71,6 @@ class _Seen(dict[_Equality, SizeGuard]):
         self.raised: list[tuple[list[tuple[Any, Any]], _Line]] = []
 
 
-_SEEN: ContextVar[_Seen | None] = ContextVar("shlo_disc_equalities", default=None)
-_CALL: ContextVar[_Sizes | None] = ContextVar("shlo_disc_sizes_of_call", default=None)
 _REMAINDER = re.compile(r"mod\(([a-zA-Z_]\w*), (\d+)\)")
 
 
@@ -86,16 +85,18 @@ def checked_sizes(traces_anew: bool = False) -> Iterator[Mapping[_Equality, Size
     traces_anew: JAX may have traced a part of the function for these very sizes, in which it would ask nothing again.
     """
     _install()
-    seen = _Seen()
-    token = _SEEN.set(seen)
-    try:
-        anew = new_trace() if traces_anew and _CALL.get() is None else contextlib.nullcontext()
+    seen = Equalities()
+    with tracing_with(replace(current_trace(), equalities=seen)):
+        anew = new_trace() if traces_anew and current_trace().sizes is None else contextlib.nullcontext()
         with anew, held_errors.no_held_errors():
             yield seen
         for pairs, line in seen.raised:  # the user's code held the KeyError back
             all(_is_equal(one, other, seen, line) for one, other in pairs)
-    finally:
-        _SEEN.reset(token)
+
+
+def _unseen() -> contextlib.AbstractContextManager[None]:
+    """While this lasts, what sizes are asked is not noted: comparisons and dicts use equalities themselves."""
+    return tracing_with(replace(current_trace(), equalities=None))
 
 
 @contextlib.contextmanager
@@ -106,21 +107,20 @@ def sizes_of_call(specs: Any, call: Any, stated: Sequence[str] | None = None) ->
     right for the call, and the program refuses other sizes. Raises NewConstraint for each that is not among those
     stated.
     """
-    token = _CALL.set(_Sizes(sizes := symbols_of_call(specs, call), stated))
-    try:
-        yield
-    except ProgramError as error:
-        compared = comparison_in(error)
-        if compared is None or not compared.symbols() <= sizes.keys():
-            raise
-        text = _as_constraint(compared if compared.evaluate(sizes) else compared.negate())
-        if text and stated is None:
-            error.add_note(f"shlo_disc: for the sizes of this call, {text}")
-        if not text or stated is None or text in stated:
-            raise
-        raise NewConstraint(text) from None
-    finally:
-        _CALL.reset(token)
+    sizes = symbols_of_call(specs, call)
+    with tracing_with(replace(current_trace(), sizes=CallSizes(sizes, stated))):
+        try:
+            yield
+        except ProgramError as error:
+            compared = comparison_in(error)
+            if compared is None or not compared.symbols() <= sizes.keys():
+                raise
+            text = _as_constraint(compared if compared.evaluate(sizes) else compared.negate())
+            if text and stated is None:
+                error.add_note(f"shlo_disc: for the sizes of this call, {text}")
+            if not text or stated is None or text in stated:
+                raise
+            raise NewConstraint(text) from None
 
 
 def symbols_of_call(specs: Any, call: Any) -> dict[str, int]:
@@ -146,7 +146,7 @@ def _install() -> None:
 
     def equal(self: Any, other: Any) -> Any:
         result = plain(self, other)
-        if result is not False or (seen := _SEEN.get()) is None:
+        if result is not False or (seen := current_trace().equalities) is None:
             return result
         frame = sys._getframe(1)
         if isinstance(other, np.ndarray):  # JAX says False for the whole array
@@ -155,10 +155,10 @@ def _install() -> None:
         return _answer(self, other, seen, frame)
 
     def truth(self: Any) -> bool:
-        return (seen := _SEEN.get()) is None or _truth(self, seen, sys._getframe(1))
+        return (seen := current_trace().equalities) is None or _truth(self, seen, sys._getframe(1))
 
     def hashed(self: Any) -> int:
-        if (seen := _SEEN.get()) is not None and not is_of_jax(sys._getframe(1).f_code.co_filename):
+        if (seen := current_trace().equalities) is not None and not is_of_jax(sys._getframe(1).f_code.co_filename):
             _look_up(self, seen, sys._getframe(1))
         found: int = plain_hash(self)
         return found
@@ -167,7 +167,7 @@ def _install() -> None:
         found: str = plain_text(self)
         frame: Any = sys._getframe(1)
         frame = frame.f_back if frame.f_code.co_filename == held_errors.__file__ else frame  # from its __format__
-        is_seen = _SEEN.get() is not None and is_users(frame.f_code.co_filename)
+        is_seen = current_trace().equalities is not None and is_users(frame.f_code.co_filename)
         return SizeText(found, self, _answer_of_text) if is_seen else found
 
     kind.__eq__ = equal
@@ -189,7 +189,7 @@ def _comparing(plain: Any, operator: str) -> Any:
         try:
             return plain(self, other)
         except Exception as error:
-            if type(error).__name__ != "InconclusiveDimensionOperation" or (seen := _SEEN.get()) is None:
+            if type(error).__name__ != "InconclusiveDimensionOperation" or (seen := current_trace().equalities) is None:
                 raise
             answer = _decide(self, operator, other, seen, sys._getframe(1))
             if answer is None:
@@ -199,9 +199,9 @@ def _comparing(plain: Any, operator: str) -> Any:
     return compare
 
 
-def _decide(one: Any, operator: str, other: Any, seen: _Seen, frame: Any) -> bool | None:
+def _decide(one: Any, operator: str, other: Any, seen: Equalities, frame: Any) -> bool | None:
     """The outcome of a comparison for the call that decides, which the program then requires; None without one."""
-    call, (file, line) = _CALL.get(), (frame.f_code.co_filename, frame.f_lineno)
+    call, (file, line) = current_trace().sizes, (frame.f_code.co_filename, frame.f_lineno)
     if call is None or call.stated is None or is_of_jax(file):
         return None
     relation = Relation(operator, Expr.parse(str(one)), Expr.parse(str(other)))
@@ -229,7 +229,7 @@ def _as_constraint(relation: Relation) -> str:
     return text
 
 
-def _answer(one: Any, other: Any, seen: _Seen, frame: Any) -> bool:
+def _answer(one: Any, other: Any, seen: Equalities, frame: Any) -> bool:
     """The answer to an equality that JAX takes to be false."""
     while frame is not None and (frame.f_code.co_name in ("__eq__", "__ne__") or is_of_python(frame)):
         frame = frame.f_back
@@ -245,7 +245,7 @@ def _answer(one: Any, other: Any, seen: _Seen, frame: Any) -> bool:
         return answer
     where = f"{place[0]}:{place[1]}"
     sides = [Expr.parse(str(size)) for size in (one, other)]
-    sizes = call.values if (call := _CALL.get()) else {}
+    sizes = call.values if (call := current_trace().sizes) else {}
     values = [_value(side, sizes) for side in sides]
     text, advice = f"JAX takes {one} == {other} to be false while it traces", _equality_advice(one, other)
     if None not in values and values[0] == values[1]:
@@ -261,25 +261,22 @@ def _answer(one: Any, other: Any, seen: _Seen, frame: Any) -> bool:
 
 def _answer_of_text(size: Any, number: int, frame: Any) -> bool:
     """The answer to an equality of the texts of a size and a number."""
-    seen = _SEEN.get()
+    seen = current_trace().equalities
     return seen is not None and is_users(frame.f_code.co_filename) and _answer(size, number, seen, frame)
 
 
 _BOTH = "; or give shlo_disc.jit compile_once=False, which compiles a program for each outcome"
 
 
-def _look_up(size: Any, seen: _Seen, frame: Any) -> None:
+def _look_up(size: Any, seen: Equalities, frame: Any) -> None:
     """Ask the equalities of a look-up that wants the hash of a size.
 
     Where they are not known, a call that decides has a program for its very size. Else raises ProgramError in the
     user's code, and warns in libraries.
     """
-    token = _SEEN.set(None)  # dicts compare sizes themselves
-    try:
+    with _unseen():
         equalities = equalities_at(frame, size)
         raised = equalities_of_raising(frame, size) if is_users(frame.f_code.co_filename) else ()
-    finally:
-        _SEEN.reset(token)
     seen.raised += [(pairs, _Line(frame.f_code, frame.f_lineno)) for pairs in raised]
     for pairs in equalities or ():
         all(_is_equal(one, other, seen, frame) for one, other in pairs)
@@ -301,7 +298,7 @@ def _look_up(size: Any, seen: _Seen, frame: Any) -> None:
 
 def _fix(size: Any) -> None:
     """Raise NewConstraint where a call decides, so that the function is compiled for its very size."""
-    call = _CALL.get()
+    call = current_trace().sizes
     if call is not None and call.stated is not None:
         expr = Expr.parse(str(size))
         value = _value(expr, call.values)
@@ -309,13 +306,10 @@ def _fix(size: Any) -> None:
             raise NewConstraint(text)
 
 
-def _is_equal(one: Any, other: Any, seen: _Seen, frame: Any) -> bool:
+def _is_equal(one: Any, other: Any, seen: Equalities, frame: Any) -> bool:
     """The answer to an equality of a look-up, of sizes or numbers."""
-    token = _SEEN.set(None)
-    try:
+    with _unseen():
         is_equal = bool(one == other)
-    finally:
-        _SEEN.reset(token)
     return is_equal or export.is_symbolic_dim(one) and _answer(one, other, seen, frame)
 
 
@@ -324,13 +318,10 @@ def _value(size: Expr, sizes: Mapping[str, int]) -> int | None:
     return size.evaluate(sizes) if size.symbols() <= sizes.keys() else None
 
 
-def _truth(size: Any, seen: _Seen, frame: Any) -> bool:
+def _truth(size: Any, seen: Equalities, frame: Any) -> bool:
     """The truth value of a size. Raises ProgramError where it depends on symbols."""
-    token = _SEEN.set(None)  # comparisons use equalities
-    try:
+    with _unseen():
         decided = [_decided(lambda: size >= 1), _decided(lambda: size <= -1)]
-    finally:
-        _SEEN.reset(token)
     if True in decided:
         return True
     if None not in decided:
@@ -349,8 +340,7 @@ def _truth(size: Any, seen: _Seen, frame: Any) -> bool:
 
 def _equality_advice(one: Any, other: Any) -> str:
     """Advice on an equality that is not decided."""
-    token = _SEEN.set(None)
-    try:
+    with _unseen():
         equal = _constraint(one, "==", other)
         sides = {">=": _decided(lambda: one >= other), "<=": _decided(lambda: one <= other)}
         bound = next((operator for operator, holds in sides.items() if holds), "")
@@ -362,8 +352,6 @@ def _equality_advice(one: Any, other: Any) -> str:
             f"{_choice(one, other)}, or state a constraint that decides it: {equal} or {beyond}; "
             f"{one} {opposite} {other} means the same, and is an error where it is not decided"
         )
-    finally:
-        _SEEN.reset(token)
 
 
 def _constraint(one: Any, operator: str, other: Any) -> str:
@@ -395,11 +383,8 @@ def _is_decided(one: Any, other: Any) -> bool:
     """Tells whether the sizes differ for all values of the symbols, by the constraints that were stated."""
     if not (export.is_symbolic_dim(other) or isinstance(other, int)):
         return True
-    token = _SEEN.set(None)  # comparisons use equalities
-    try:
+    with _unseen():
         return bool(_decided(lambda: one < other or one > other))
-    finally:
-        _SEEN.reset(token)
 
 
-__all__ = ["NewConstraint", "checked_sizes", "sizes_of_call", "symbols_of_call"]
+__all__ = ["CallSizes", "Equalities", "NewConstraint", "checked_sizes", "sizes_of_call", "symbols_of_call"]

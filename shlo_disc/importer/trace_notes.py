@@ -12,7 +12,7 @@ import contextlib
 import math
 import re
 from collections.abc import Iterator
-from contextvars import ContextVar
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -28,6 +28,7 @@ from .held_errors import is_held
 from .shape_mismatches import cut_in, names_shapes, on_cut, on_mismatch
 from .size_texts import fault_of_name
 from .sliced_tables import fault_of_slice, is_of_slice, note_of_slice, note_of_table, size_of_index
+from .trace_state import current_trace, tracing_with
 from .unrolled_loops import on_unrolled
 from .user_code import Place, equation_of, is_of_place, place_of
 
@@ -156,7 +157,7 @@ def noted_traces() -> Iterator[None]:
             fault = f"{fault}. {HELD}" if is_held(error) else fault
             raise ProgramError(f"{line}: {fault}" if line else fault) from error
         if note := note_on(str(error), place):
-            if (static := _CALL.get().static) and "x[:stop]" in note:
+            if (static := _advice_of_call().static) and "x[:stop]" in note:
                 note = (
                     f"if the size is the Python number of the call, make it static by {static} of shlo_disc.jit; {note}"
                 )
@@ -225,17 +226,17 @@ class CallAdvice(NamedTuple):
 
 
 _NO_ADVICE = CallAdvice()
-_CALL: ContextVar[CallAdvice] = ContextVar("shlo_disc_call_advice", default=_NO_ADVICE)
 
 
 @contextlib.contextmanager
 def advice_of_call(advice: CallAdvice) -> Iterator[None]:
     """While this lasts, notes have this advice."""
-    token = _CALL.set(advice)
-    try:
+    with tracing_with(replace(current_trace(), advice=advice)):
         yield
-    finally:
-        _CALL.reset(token)
+
+
+def _advice_of_call() -> CallAdvice:
+    return current_trace().advice or _NO_ADVICE
 
 
 def note_on(message: str, place: Place | None = None) -> str:
@@ -245,7 +246,7 @@ def note_on(message: str, place: Place | None = None) -> str:
     if found := _DIVISION.search(message):
         return _on_division(*found.groups())
     if names_shapes(message):
-        return "; ".join(filter(None, (on_mismatch(message), _CALL.get().shared)))
+        return "; ".join(filter(None, (on_mismatch(message), _advice_of_call().shared)))
     if found := _OF_DATA.search(message):
         name = found[1] or found[2]
         if name == "nonzero" and place and place.called() == "jax.numpy.where":

@@ -7,10 +7,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import NamedTuple, TextIO
+from dataclasses import replace
+from typing import TextIO
+
+from shlo_disc.shape_dialect.compile_state import Progress, Watch, compiling_with, current_compile
 
 AFTER = 2.0
 """Seconds that a compile takes before it has a line."""
@@ -18,62 +20,45 @@ AFTER = 2.0
 EVERY = 0.25
 """Seconds between two changes of the line."""
 
-Watch = Callable[[str, float | None], None]
-"""Called with the name of a stage and None when it begins, and with its seconds when it has ended."""
-
-
-class _Observers(NamedTuple):
-    """The function that is called for the stages of a compile, and the line that shows them."""
-
-    watch: Watch | None = None
-    line: _Line | None = None
-
-
-_NOBODY = _Observers()
-_OBSERVERS: ContextVar[_Observers] = ContextVar("shlo_disc_observers", default=_NOBODY)
-
 
 @contextmanager
 def watching(watch: Watch | None) -> Iterator[None]:
     """Call `watch` for the stages that run inside, in this thread; None: nobody, and `showing` may show them."""
-    token = _OBSERVERS.set(_OBSERVERS.get()._replace(watch=watch))
-    try:
+    with compiling_with(replace(current_compile(), watch=watch)):
         yield
-    finally:
-        _OBSERVERS.reset(token)
 
 
 def tell(stage: str, seconds: float | None = None) -> None:
     """A stage begins, or has ended after so many seconds."""
-    watch, line = _OBSERVERS.get()
+    watch, shown = current_compile().watch, current_compile().progress
     if watch is not None:
         watch(stage, seconds)
-    if line is not None and seconds is None:
-        line.stage, line.done, line.total = stage, 0, 0
+    if shown is not None and seconds is None:
+        shown.stage, shown.done, shown.total = stage, 0, 0
 
 
 def expect(kernels: int) -> None:
     """The stage that runs makes so many kernels."""
-    line = _OBSERVERS.get().line
-    if line is not None:
-        line.total = kernels
+    shown = current_compile().progress
+    if shown is not None:
+        shown.total = kernels
 
 
 def advance() -> None:
     """Counts one more of the expected kernels."""
-    line = _OBSERVERS.get().line
-    if line is not None:
-        line.done += 1
+    shown = current_compile().progress
+    if shown is not None:
+        shown.done += 1
 
 
 # ---- the line -----------------------------------------------------------------------------------------------------
 
 
-class _Line:
+class _Line(Progress):
     """A line on a terminal about a compile. Its thread writes it; the compile changes its fields."""
 
     def __init__(self, stream: TextIO, name: str):
-        self.stage, self.done, self.total = "import", 0, 0
+        super().__init__()
         self._stream, self._name = stream, name
         self._start = time.monotonic()
         self._ended = threading.Event()
@@ -125,16 +110,15 @@ def showing(name: str, wanted: bool = True) -> Iterator[None]:
     `showing`. name: of what is compiled, or "".
     """
     stream = sys.stderr
-    is_shown = wanted and _OBSERVERS.get().watch is None and is_looked_at(stream) and _SHOWN.acquire(blocking=False)
+    is_shown = wanted and current_compile().watch is None and is_looked_at(stream) and _SHOWN.acquire(blocking=False)
     if not is_shown:
         yield
         return
     line = _Line(stream, name)
-    token = _OBSERVERS.set(_OBSERVERS.get()._replace(line=line))
     try:
-        yield
+        with compiling_with(replace(current_compile(), progress=line)):
+            yield
     finally:
-        _OBSERVERS.reset(token)
         line.end()
         _SHOWN.release()
 

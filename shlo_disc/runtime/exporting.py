@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
-_kept: ContextVar[list[Any] | None] = ContextVar("kept", default=None)
+from shlo_disc.shape_dialect.compile_state import compiling_with, current_compile
 
 
 @contextlib.contextmanager
@@ -22,21 +22,18 @@ def exporting() -> Iterator[list[Any]]:
     Nothing is where JAX has lowered the function before, and takes what it has.
     """
     kept: list[Any] = []
-    token = _kept.set(kept)
-    try:
+    with compiling_with(replace(current_compile(), kept=kept)):
         yield kept
-    finally:
-        _kept.reset(token)
 
 
 def is_exporting() -> bool:
     """Tells whether a function is being exported to be compiled by us."""
-    return _kept.get() is not None
+    return current_compile().kept is not None
 
 
 def keep(ctx: Any, thing: Any) -> None:
     """Keep what is called alive as long as the program that JAX is lowering in `ctx`."""
-    kept = _kept.get()
+    kept = current_compile().kept
     if kept is None:
         ctx.module_context.add_keepalive(thing)
     else:

@@ -6,11 +6,7 @@ Programs compute the same whatever the numbers are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -74,37 +70,3 @@ class Policy:
     patch_features: int
     vector_bits: int
     shared_kernels: int
-
-
-class _Compile(NamedTuple):
-    """The policy of a compile, and whether it is strict."""
-
-    policy: Policy
-    is_strict: bool
-
-
-_COMPILE: ContextVar[_Compile] = ContextVar("shlo_disc_compile")
-
-
-def policy() -> Policy:
-    """The policy of the target which is compiled for. Raises LookupError outside of `compiling_for`."""
-    return _COMPILE.get().policy
-
-
-def is_strict() -> bool:
-    """Tells whether what a pattern raises is an error; outside of `compiling_for` it is not."""
-    found = _COMPILE.get(None)
-    return found is not None and found.is_strict
-
-
-@contextmanager
-def compiling_for(chosen: Policy, *, strict: bool = False) -> Iterator[None]:
-    """Inside, passes of this thread ask this policy. strict: what a pattern raises is an error."""
-    token = _COMPILE.set(_Compile(chosen, strict))
-    try:
-        yield
-    finally:
-        _COMPILE.reset(token)
-
-
-__all__ = ["Policy", "compiling_for", "is_strict", "policy"]

@@ -8,10 +8,10 @@ the weights are packed ahead. Other convolutions are left to a kernel of their o
 
 from __future__ import annotations
 
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.access import is_splat
-from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.utils.convolution import convolution_of, is_depthwise, static_padding
 from shlo_disc.shape_dialect.utils.regions import is_fixed
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from shlo_disc.errors import CompilerError, DiscError
+from shlo_disc.shape_dialect.compile_state import current_compile
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.policy import is_strict
-from shlo_disc.shape_dialect.symbolic.facts import Relation, current_listener, listening
+from shlo_disc.shape_dialect.symbolic.facts import Relation, listening
 
 Candidate = TypeVar("Candidate")
 Subject = TypeVar("Subject")
@@ -107,7 +107,7 @@ class Pattern(Generic[Candidate]):
         except DiscError:
             raise
         except Exception as error:
-            if is_strict():
+            if current_compile().is_strict:
                 raise CompilerError(f"the pattern {self.name} failed: {type(error).__name__}: {error}") from error
             LOGGER.warning("the pattern %s failed and is not used here: %s: %s", self.name, type(error).__name__, error)
             return None
@@ -216,7 +216,7 @@ class Record:
 
 def current_record() -> Record | None:
     """The record that is made in this thread, inside of `recording`."""
-    found = current_listener()
+    found = current_compile().listener
     return found if isinstance(found, Record) else None
 
 

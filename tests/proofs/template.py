@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from shlo_disc.lowering_gpu.policy import GPU_POLICY
+from shlo_disc.shape_dialect.compile_state import compiling_for
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.mlir import ir, rewrite
-from shlo_disc.shape_dialect.policy import compiling_for
 from shlo_disc.transforms.simplify import patterns
 from shlo_disc.transforms.simplify.data_movement import Pattern
 

@@ -17,6 +17,7 @@ import pytest
 import shlo_disc
 from shlo_disc.lowering import progress
 from shlo_disc.lowering.progress import showing, tell, watching
+from shlo_disc.shape_dialect.compile_state import current_compile
 
 
 class Terminal(io.StringIO):
@@ -75,7 +76,7 @@ def test_kernels_are_counted(monkeypatch: pytest.MonkeyPatch, terminal: Terminal
 
     def counted() -> None:
         advance()
-        line = progress._OBSERVERS.get().line
+        line = current_compile().progress
         assert line is not None and line.stage == "kernels"
         counts.append((line.done, line.total))
 

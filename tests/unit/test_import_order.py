@@ -39,8 +39,8 @@ UPWARDS = {("driver", "report")}
 """`Executable` asks for its explanation, when it is wanted."""
 
 PARTS = (
-    "policy", "symbolic", "custom_calls", "dtypes", "mlir", "dialect", "dense", "utils", "ops", "build", "verifier",
-    "inference",
+    "policy", "compile_state", "symbolic", "custom_calls", "dtypes", "mlir", "dialect", "dense", "utils", "ops",
+    "build", "verifier", "inference",
 )  # fmt: skip
 """The same of the parts of `shape_dialect`."""
 

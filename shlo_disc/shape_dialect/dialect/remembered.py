@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, TypeVar
+
+from shlo_disc.shape_dialect.compile_state import compiling_with, current_compile
 
 Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
@@ -32,24 +34,18 @@ class _Known(dict[Callable[[Any], Any], _Read]):
         return result
 
 
-_KNOWN: ContextVar[_Known | None] = ContextVar("shlo_disc_known", default=None)
-
-
 @contextmanager
 def remembering() -> Iterator[None]:
     """Inside, what `remembered` functions have read is kept. Types keep their MLIR context alive: it ends with this."""
-    token = _KNOWN.set(_Known())
-    try:
+    with compiling_with(replace(current_compile(), results=_Known())):
         yield
-    finally:
-        _KNOWN.reset(token)
 
 
 def remembered(read: Callable[[Key], Result]) -> Callable[[Key], Result]:
     """Makes a function of a type or an attribute read each one once, inside of `remembering`."""
 
     def reader(key: Key) -> Result:
-        known = _KNOWN.get()
+        known = current_compile().results
         result: Result = read(key) if known is None else known[read][key]
         return result
 

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 from shlo_disc.errors import ProgramError
+from shlo_disc.shape_dialect.compile_state import Listener, compiling_with, current_compile
 from shlo_disc.shape_dialect.symbolic import facts_congruence as congruence
 from shlo_disc.shape_dialect.symbolic import facts_interval as interval
 from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, ExprLike, as_expr
@@ -30,19 +29,10 @@ from shlo_disc.shape_dialect.symbolic.facts_simplify import divide, simplify
 from shlo_disc.shape_dialect.symbolic.facts_store import Contradiction, Store
 from shlo_disc.shape_dialect.symbolic.facts_witness import value_at
 
-__all__ = ["Declaration", "Facts", "Listener", "Relation", "current_listener", "listening"]
+__all__ = ["Declaration", "Facts", "Relation", "listening"]
 
 _DEFAULT_ESTIMATE = 128
 
-
-class Listener(Protocol):
-    """Hears what is asked to be proved, and the answers."""
-
-    def ask(self, relation: Relation, answer: bool | None) -> None:
-        """Hears one."""
-
-
-_LISTENER: ContextVar[Listener | None] = ContextVar("shlo_disc_listener", default=None)
 
 # A relation, or a declaration as (name, bounds, divisor, residue).
 Fact = Relation | tuple[str, Interval, int, int]
@@ -129,7 +119,7 @@ class Facts:
         key = (operator, e)
         if key not in self._proofs:
             self._proofs[key] = self._prove(operator, e)
-        listener = _LISTENER.get()
+        listener = current_compile().listener
         if listener is not None:
             listener.ask(relation, self._proofs[key])
         return self._proofs[key]
@@ -409,16 +399,8 @@ class Facts:
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Inside, `listener` hears what is asked to be proved in this thread, and the answers."""
-    token = _LISTENER.set(listener)
-    try:
+    with compiling_with(replace(current_compile(), listener=listener)):
         yield
-    finally:
-        _LISTENER.reset(token)
-
-
-def current_listener() -> Listener | None:
-    """The listener of this thread, inside of `listening`."""
-    return _LISTENER.get()
 
 
 def _symbols_of(fact: Fact) -> frozenset[str]:

@@ -13,10 +13,10 @@ from typing import Any
 
 from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.build import ONE, constant, create, iota, shape_tensor, view
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
-from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.convolution import Convolution, convolution_of, is_canonical
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of, kind_of
 from shlo_disc.shape_dialect.dialect.problems import MOST_ROW_AXES
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.element_types import SUM_TYPES
-from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.op_sets import RESHAPES

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.ops.access import Access, defining_op, is_free, resolve
 from shlo_disc.shape_dialect.ops.code_size import code_size
-from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.body import reading_axes

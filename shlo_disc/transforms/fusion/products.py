@@ -17,6 +17,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from shlo_disc.shape_dialect.build import view
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.fusion import (
     Convolution,
     Dot,
@@ -34,7 +35,6 @@ from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import is_free
-from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.utils.convolution import is_canonical
 from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, is_fixed
 from shlo_disc.shape_dialect.utils.views import readers_of, root

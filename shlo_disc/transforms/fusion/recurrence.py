@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.fusion import RecurrentLoop
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.recurrences import LoopOfRows, row_dims
-from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
 from shlo_disc.transforms.control_flow.counted_loops import Affine, affine, count_of

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.recurrences import DOT
 from shlo_disc.shape_dialect.ops.row_axes import has_row_rule, row_axis_of
-from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.fusion import is_fusion, kind_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
 from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, is_constant
 from shlo_disc.shape_dialect.utils.structure import Numbering, SizeNames, Structure

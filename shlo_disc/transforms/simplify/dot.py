@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shlo_disc.shape_dialect.build import convert, create
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.dtypes import BY_MLIR
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.ops.element_types import SUM_TYPES
-from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern, defined_by
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from shlo_disc.shape_dialect.build import broadcast, create, view
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
-from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern, defined_by

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
-from shlo_disc.shape_dialect.policy import compiling_for
+from shlo_disc.shape_dialect.compile_state import compiling_for
 
 
 @pytest.fixture(autouse=True)

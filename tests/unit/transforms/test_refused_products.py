@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import pytest
 
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
+from shlo_disc.shape_dialect.compile_state import compiling_for
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.fusion import Dot, fusion_of, is_fusion, set_fusion
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.policy import compiling_for
 from shlo_disc.transforms.decisions import OUTCOMES, Decisions
 from shlo_disc.transforms.fusion.convolution_product import match_convolution
 from shlo_disc.transforms.fusion.matrix_product import match_product
