@@ -23,9 +23,9 @@ from shlo_disc.shape_dialect.dialect.signature import write_signature
 from shlo_disc.shape_dialect.dialect.types import dim_attr, dims_of
 from shlo_disc.shape_dialect.inference.annotate import infer_sizes, set_argument_sizes
 from shlo_disc.shape_dialect.inference.unify_sizes import unify_sizes
+from shlo_disc.shape_dialect.inference.unused_sizes import erase_unused_sizes
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.segments import split_segments
-from shlo_disc.shape_dialect.ops.values import erase_unused_sizes
 from shlo_disc.shape_dialect.utils.regions import entry_block, terminator_of
 from shlo_disc.transforms import expand
 from shlo_disc.transforms.control_flow.barriers import remove_barriers, thin_barriers

@@ -11,8 +11,8 @@ from __future__ import annotations
 from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.distributed import COLLECTIVES
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.utils.collectives import participants, stated_groups
-from shlo_disc.shape_dialect.utils.regions import all_blocks
 
 _IDENTITY_CALLS = (
     "LayoutConstraint", "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding", "annotate_device_placement",

@@ -12,8 +12,8 @@ from shlo_disc.shape_dialect.dialect.signature import DTYPES, Signature
 from shlo_disc.shape_dialect.dialect.types import dims_of_attr, storage_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import TABLE
+from shlo_disc.shape_dialect.ops.nested_blocks import all_values
 from shlo_disc.shape_dialect.utils.locations import operation_name, source_line
-from shlo_disc.shape_dialect.utils.regions import all_values
 
 from .library_calls import ADVICE, custom_call_problem
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 from .entry_arguments import drop_arguments
 

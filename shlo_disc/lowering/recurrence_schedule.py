@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import ELEMENTWISE, RESHAPES
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.recurrences import LoopOfRows
-from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 
 _READ_ELSEWHERE = frozenset({"stablehlo.concatenate", "stablehlo.reduce"})
 """Ops that would compute what they read more than once if it were not kept."""

@@ -54,11 +54,12 @@ from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import TABLE
 from shlo_disc.shape_dialect.ops.code_size import total_code_size
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.ops.segments import segment_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.convolution import is_canonical
-from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, nested_blocks
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block
 
 Builder = Callable[[CpuFrame], tuple[Expr, ExprLike]]
 

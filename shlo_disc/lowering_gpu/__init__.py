@@ -32,9 +32,10 @@ from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.mlir import func, gpu, ir
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
-from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block
 
 MAX_BLOCKS = 2**31 - 1
 """CUDA's limit for the first size of a grid. Kernels have a stride, so fewer blocks than have work are enough."""

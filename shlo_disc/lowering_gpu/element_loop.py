@@ -27,10 +27,10 @@ from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place
 from shlo_disc.lowering_gpu.transpose_loop import TILE, TransposeLoop, transposed
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
+from shlo_disc.shape_dialect.ops import PADS, RESHAPES
 from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
-from shlo_disc.shape_dialect.utils.op_sets import PADS, RESHAPES
 
 NARROW = 1 << 31
 """Positions in tensors of fewer elements are divided in 32 bits."""

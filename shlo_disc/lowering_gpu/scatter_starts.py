@@ -16,7 +16,8 @@ from shlo_disc.shape_dialect.dialect.buffers import buffers_of, set_buffers
 from shlo_disc.shape_dialect.dialect.fusion import Loop, Scatter, fusion_of, is_fusion, set_fusion
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import defining_op
-from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, terminator_of
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, terminator_of
 
 
 def split_scatter_starts(module: ir.Module) -> None:

@@ -17,9 +17,10 @@ from shlo_disc.runtime.described import count_text
 from shlo_disc.runtime.dims import dim_values
 from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.locations import source_line
-from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block
 
 if TYPE_CHECKING:
     from shlo_disc.driver.compilation import Compilation

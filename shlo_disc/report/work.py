@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.ops import TABLE
+from shlo_disc.shape_dialect.ops import RESHAPES, TABLE
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 from shlo_disc.shape_dialect.utils.regions import terminator_of
-from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.flops import Functions, flops_of, repeated_ops
 
 _PRODUCTS = frozenset({"convolution", "dot_general", "dynamic_conv"})

@@ -14,9 +14,9 @@ import numpy as np
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp, integer_attr
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_attr, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, load_chlo
+from shlo_disc.shape_dialect.ops import RESHAPES
 from shlo_disc.shape_dialect.ops.data_movement import padded_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
-from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 
 ONE = Expr.const(1)
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import TABLE
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.regions import callee_of, nested_blocks
+from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.transforms.control_flow.counted_loops import count_of
 
 Functions = Mapping[str, func.FuncOp]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.utils.op_sets import CONTROL
-from shlo_disc.shape_dialect.utils.regions import all_blocks, captured, constant_of
+from shlo_disc.shape_dialect.ops import CONTROL
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
+from shlo_disc.shape_dialect.utils.regions import captured, constant_of
 
 
 def isolate_regions(block: ir.Block) -> None:

@@ -16,8 +16,7 @@ from typing import NamedTuple
 from shlo_disc.shape_dialect.dialect.fusion import columns_of, kind_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 Index = tuple[int | str | None, ...]

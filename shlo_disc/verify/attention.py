@@ -16,8 +16,7 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, GENERATORS
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, GENERATORS
 from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.verify.hidden_columns import wrong_mask
 

@@ -19,10 +19,10 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.dialect.buffers import BUFFERS, ArenaBuffer, Buffer, ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import RESHAPES
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.symbolic.facts_witness import value_at
-from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.verify.buffer_state import BufferSlice, Start, State
 from shlo_disc.verify.overwriting import Kernels, may_write_over

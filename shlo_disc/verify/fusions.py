@@ -28,9 +28,9 @@ from shlo_disc.shape_dialect.dialect.fusion import (
 )
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
+from shlo_disc.shape_dialect.ops import RESHAPES
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
-from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.shape_dialect.utils.windows import window_of
 from shlo_disc.verify.accesses import Walk, reads_of

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from shlo_disc.shape_dialect.dialect.problems import MOST_REACH, AttentionProblem, Causal
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, GENERATORS, IOTAS
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, GENERATORS, IOTAS
 
 Range = tuple[float, float]
 """The least and the largest number that an element can be."""

@@ -16,11 +16,11 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.dialect.fusion import Recurrence, RecurrentLoop, fusion_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, GATHERS, PADS, RESHAPES, SLICES
 from shlo_disc.shape_dialect.ops.index_maps import amounts
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, GATHERS, PADS, RESHAPES, SLICES
-from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 Part = tuple[ir.Value, int | None]
 """A value at the row in question, which lies along an axis; all of it where that is None."""

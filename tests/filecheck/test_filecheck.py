@@ -49,9 +49,10 @@ COVERED = {
 WITHOUT_PATTERNS = {
     "annotate/access", "annotate/code_size", "annotate/control_flow", "annotate/definition", "annotate/document",
     "annotate/dynamic_forms", "annotate/element_types", "annotate/segments",
-    "annotate/index_maps", "annotate/lapack", "annotate/lapack_sizes", "annotate/legality", "annotate/propagation",
+    "annotate/index_maps", "annotate/lapack", "annotate/lapack_sizes", "annotate/legality", "annotate/nested_blocks",
+    "annotate/propagation",
     "annotate/quantized", "annotate/recurrences", "annotate/row_axes",
-    "annotate/shapes", "annotate/size_relations", "annotate/values", "expand/build",
+    "annotate/shapes", "annotate/size_relations", "annotate/values", "annotate/views", "expand/build",
     "expand/complex_constants", "expand/custom_call", "expand/library_call", "expand/reals", "simplify/loop_product",
     "simplify/patterns",
 }  # fmt: skip

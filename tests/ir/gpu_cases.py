@@ -22,9 +22,9 @@ from shlo_disc.shape_dialect.dialect.buffers import Buffer, ResultBuffer, arenas
 from shlo_disc.shape_dialect.dialect.fusion import Gemm, fusion_of
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import entry_block, terminator_of
-from shlo_disc.shape_dialect.utils.views import root
 from tests.ir.gpu_emulator import Emulator, dtype_of
 from tests.run.op_check import random_array
 

@@ -45,20 +45,14 @@ from shlo_disc.shape_dialect.dialect.records import FunctionName, codec_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, func, ir, memref
+from shlo_disc.shape_dialect.ops import CONTROL
 from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.ops.segments import segment_of
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
-from shlo_disc.shape_dialect.utils.op_sets import CONTROL
-from shlo_disc.shape_dialect.utils.regions import (
-    all_blocks,
-    callee_of,
-    entry_block,
-    is_constant,
-    nested_blocks,
-    terminator_of,
-)
-from shlo_disc.shape_dialect.utils.views import root
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, is_constant, terminator_of
 
 DECLARATIONS = ("disc.signature", "disc.symbol", "disc.dim", "disc.constraint")
 """Ops that a program takes from the module that it is made of, besides its kernels."""

@@ -14,8 +14,8 @@ from shlo_disc.shape_dialect.dialect.host import KERNEL, DeviceEpilogue, DeviceP
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.utils.regions import callee_of, terminator_of
-from shlo_disc.shape_dialect.utils.views import root
 
 Functions = Mapping[str, func.FuncOp]
 

@@ -15,9 +15,9 @@ from shlo_disc.shape_dialect.dialect.host import LibraryEpilogue
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops import BROADCASTS
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 _ELEMENTS = ("f32", "f16", "bf16")

@@ -11,8 +11,8 @@ from __future__ import annotations
 from shlo_disc.shape_dialect.dialect.host import GemmTile, Packed
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.utils.regions import is_fixed
-from shlo_disc.shape_dialect.utils.views import root
 
 FEWEST_ELEMENTS = 1024
 """Smaller right-hand sides are packed, if at all, in less time than it takes to look for their packed form."""

@@ -23,8 +23,8 @@ from shlo_disc.shape_dialect.dialect.host import (
 )
 from shlo_disc.shape_dialect.dialect.problems import ConvolutionProduct, MatrixProduct
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.utils.regions import callee_of, is_fixed, terminator_of
-from shlo_disc.shape_dialect.utils.views import root
 
 Values = Sequence[ir.Value]
 

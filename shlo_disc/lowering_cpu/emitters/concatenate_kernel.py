@@ -23,11 +23,10 @@ from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.lowering_cpu.emitters.piece_table import PieceTable
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref
-from shlo_disc.shape_dialect.ops import index_map_of
+from shlo_disc.shape_dialect.ops import SLICES, index_map_of
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.index_maps import ONE, Coordinate
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.op_sets import SLICES
 
 MANY = 4
 """A table has at least so many pieces."""

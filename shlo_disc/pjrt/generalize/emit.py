@@ -16,10 +16,10 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import TABLE
 from shlo_disc.shape_dialect.ops.dynamic_forms import DynamicForm, NoDynamicFormError, create, spread
 from shlo_disc.shape_dialect.ops.lapack_sizes import SHAPE_OPERANDS
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.called_operations import CALLS
 from shlo_disc.shape_dialect.utils.locations import source_line
-from shlo_disc.shape_dialect.utils.regions import all_blocks
 
 from .expressions import Expressions
 from .relations import terminator

@@ -13,8 +13,9 @@ from shlo_disc.lowering.launches import Launched, launches_in
 from shlo_disc.report.function_texts import functions_in
 from shlo_disc.report.listing.listing import HOST, Kernel, Listing, Source, by_kernel
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.utils.locations import source_line
-from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of
+from shlo_disc.shape_dialect.utils.regions import callee_of
 
 KERNELS = "kernels"
 

@@ -16,9 +16,10 @@ from shlo_disc.report.work import work_of
 from shlo_disc.shape_dialect.dialect.fusion import fusion_of, is_fusion
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.utils.op_sets import CONTROL
-from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, nested_blocks, terminator_of
-from shlo_disc.shape_dialect.utils.views import root
+from shlo_disc.shape_dialect.ops import CONTROL
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.ops.views import root
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, terminator_of
 from shlo_disc.transforms.flops import repeated_ops
 
 MOST_SOURCES = 24

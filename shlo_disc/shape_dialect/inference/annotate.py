@@ -18,20 +18,16 @@ from shlo_disc.shape_dialect.dialect.signature import argument_shapes
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.inference.skipped import skipped_where
 from shlo_disc.shape_dialect.inference.unify_sizes import unify_sizes
+from shlo_disc.shape_dialect.inference.unused_sizes import erase_unused_sizes
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import size_rule_of
+from shlo_disc.shape_dialect.ops import VALUE_RULES, size_rule_of
+from shlo_disc.shape_dialect.ops.nested_blocks import all_values, nested_blocks
 from shlo_disc.shape_dialect.ops.propagation import DataDependentSize, Propagation
-from shlo_disc.shape_dialect.ops.values import SymbolicValues, erase_unused_sizes
+from shlo_disc.shape_dialect.ops.values import SymbolicValues
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.locations import source_line
-from shlo_disc.shape_dialect.utils.regions import (
-    all_values,
-    entry_block,
-    main_function,
-    nested_blocks,
-    terminator_of,
-)
+from shlo_disc.shape_dialect.utils.regions import entry_block, main_function, terminator_of
 
 
 def set_argument_sizes(module: ir.Module) -> None:
@@ -49,7 +45,7 @@ def infer_sizes(module: ir.Module, hints: Mapping[str, int] = MappingProxyType({
     """
     facts = facts_of(module)
     block = entry_block(module)
-    propagation = Propagation(facts, SymbolicValues(facts))
+    propagation = Propagation(facts, SymbolicValues(facts, VALUE_RULES))
     constraints = _propagate(block, propagation)
     constraints += [Constraint(r, "", (), origin) for r, origin in propagation.implied]
     erase_unused_sizes(block)  # what the assertions read

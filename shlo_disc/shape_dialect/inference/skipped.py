@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import ChainMap
 
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.ops.values import SymbolicValues
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
-from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 
 def skipped_where(op: ir.OpView, values: SymbolicValues) -> list[Expr | None]:
@@ -32,7 +33,7 @@ def skipped_where(op: ir.OpView, values: SymbolicValues) -> list[Expr | None]:
 def _first_test(loop: ir.OpView, values: SymbolicValues) -> Relation | None:
     """The relation that has to hold for a loop to run at all, from the values that it starts with."""
     condition = nested_blocks(loop)[0]
-    first = SymbolicValues(values.facts, ChainMap({}, values.elements), ChainMap({}, values.relations))
+    first = SymbolicValues(values.facts, values.rules, ChainMap({}, values.elements), ChainMap({}, values.relations))
     for argument, start in zip(condition.arguments, loop.operands, strict=True):
         known = values.get(start)
         if known is not None:

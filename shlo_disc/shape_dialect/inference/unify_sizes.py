@@ -21,11 +21,11 @@ from shlo_disc.shape_dialect.dialect.types import (
 )
 from shlo_disc.shape_dialect.dialect.window import GROUPS, WINDOW, Window, read_window, window_attribute
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, all_values
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.symbolic.facts_witness import value_at
 from shlo_disc.shape_dialect.utils.convolution import group_count_attributes, group_counts
-from shlo_disc.shape_dialect.utils.regions import all_blocks, all_values
 
 _SAMPLES = 6
 """Sizes at which expressions are compared before they are proved to be equal."""

@@ -14,12 +14,13 @@ from shlo_disc.errors import ProgramError
 from shlo_disc.shape_dialect.dialect.records import Malformed
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.ops import size_rule_of
+from shlo_disc.shape_dialect.ops import VALUE_RULES, size_rule_of
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.ops.propagation import DataDependentSize, Propagation
 from shlo_disc.shape_dialect.ops.values import SymbolicValues
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
-from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 
 def verify_sizes(module: ir.Module, facts: Facts) -> None:
@@ -40,7 +41,7 @@ class _Walk:
     def __init__(self, facts: Facts):
         self.facts = facts
         known = facts.copy()
-        self.propagation = Propagation(known, SymbolicValues(known), reads_data=False)
+        self.propagation = Propagation(known, SymbolicValues(known, VALUE_RULES), reads_data=False)
 
     def check_block(self, block: ir.Block) -> None:
         """Check the ops of a block, and of those in it."""

@@ -23,7 +23,7 @@ from shlo_disc.shape_dialect.ops import (
     sorting,
     windows,
 )
-from shlo_disc.shape_dialect.ops.definition import LOWERINGS, OpDef
+from shlo_disc.shape_dialect.ops.definition import LOWERINGS, MapRule, OpDef
 from shlo_disc.shape_dialect.ops.elementwise import ELEMENTWISE
 from shlo_disc.shape_dialect.ops.index_maps import IndexMap
 from shlo_disc.shape_dialect.ops.propagation import SizeRule
@@ -42,6 +42,31 @@ A custom call goes by its target, as `@target`.
 
 INDEX_MAPS = {name: op.index_map for name, op in TABLE.items() if op.index_map is not None}
 """The index maps of the ops that only move elements."""
+
+
+def _moved_by(rule: MapRule) -> frozenset[str]:
+    """The ops that move elements by a rule: one whose sizes are attributes, and one of which they are operands."""
+    return frozenset(name for name, found in INDEX_MAPS.items() if found is rule)
+
+
+BROADCASTS = _moved_by(data_movement.map_broadcast_in_dim)
+GATHERS = _moved_by(gathers.map_gather)
+PADS = _moved_by(data_movement.map_pad)
+RESHAPES = _moved_by(data_movement.map_reshape)
+SLICES = _moved_by(data_movement.map_slice)
+
+GENERATORS = frozenset(name for name, op in TABLE.items() if op.is_generator)
+"""Ops that make a value of nothing."""
+
+IOTAS = frozenset(name for name in GENERATORS if TABLE[name].generates_code)
+
+CONTROL = frozenset(name for name, op in TABLE.items() if op.lowering == "control")
+"""Loops and branches: their regions hold programs, which may use any value from outside."""
+
+(BARRIER,) = (name for name, op in TABLE.items() if op.lowering == "order")
+
+VALUE_RULES = {name: op.values for name, op in TABLE.items() if op.values is not None}
+"""The rules of the ops that programs compute sizes with."""
 
 
 def definition_of(op: ir.OpView | ir.Operation) -> OpDef | None:
@@ -68,6 +93,7 @@ def index_map_of(op: ir.OpView | ir.Operation) -> IndexMap | None:
 
 
 __all__ = [
-    "ELEMENTWISE", "FAMILIES", "INDEX_MAPS", "LOWERINGS", "TABLE", "OpDef", "definition_of", "index_map_of",
+    "BARRIER", "BROADCASTS", "CONTROL", "ELEMENTWISE", "FAMILIES", "GATHERS", "GENERATORS", "INDEX_MAPS", "IOTAS",
+    "LOWERINGS", "PADS", "RESHAPES", "SLICES", "TABLE", "VALUE_RULES", "OpDef", "definition_of", "index_map_of",
     "size_rule_of",
 ]  # fmt: skip

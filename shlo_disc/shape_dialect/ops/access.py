@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE, index_map_of
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, IOTAS, RESHAPES, index_map_of
 from shlo_disc.shape_dialect.ops.index_maps import followed
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, IOTAS, RESHAPES
 from shlo_disc.shape_dialect.utils.regions import is_constant
 
 Axis = int | None

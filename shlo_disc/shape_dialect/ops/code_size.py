@@ -14,7 +14,7 @@ from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import TABLE
-from shlo_disc.shape_dialect.utils.regions import nested_blocks
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 
 CALL = 12
 """Instructions of a call that computes a function out of line, those that keep other values across it among them."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from shlo_disc.shape_dialect.dialect.ops import integer_attr
@@ -37,7 +38,7 @@ from shlo_disc.shape_dialect.ops.size_relations import (
     related,
     reshape_groups,
 )
-from shlo_disc.shape_dialect.ops.values import known_elements
+from shlo_disc.shape_dialect.ops.values import Elements, SymbolicValues, ValueRule, known_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.shape_dialect.utils.attributes import integers
@@ -98,8 +99,18 @@ def _relate_reshape(r: SizeRelations, op: ir.OpView) -> None:
             r.computed(Size(result, target[0]), [Size(source, axis) for axis in group])
 
 
-def _map_reshape(op: ir.OpView) -> IndexMap:
+def map_reshape(op: ir.OpView) -> IndexMap:
+    """The index map of a reshape."""
     return (Read(0, reshape_coordinates(dims_of(op.operands[0]), dims_of(op.results[0]))),)
+
+
+def _elements_of_reshape(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    """The same elements, or one element repeated, as of a scalar that is broadcast."""
+    source = values.get(op.operands[0])
+    count = math.prod(ir.RankedTensorType(op.results[0].type).shape)
+    if source is None or (len(source) != count and len(source) != 1):
+        return None
+    return source if len(source) == count else source * count
 
 
 def _form_of_reshape(s: StatedSizes, op: ir.OpView) -> ir.Value:
@@ -129,9 +140,15 @@ def _relate_broadcast_in_dim(r: SizeRelations, op: ir.OpView) -> None:
             r.same(Size(op.operands[0], axis), Size(op.results[0], target))
 
 
-def _map_broadcast_in_dim(op: ir.OpView) -> IndexMap:
+def map_broadcast_in_dim(op: ir.OpView) -> IndexMap:
+    """The index map of a broadcast."""
     targets = integers(op.attributes["broadcast_dimensions"])
     return (Read(0, broadcast_coordinates(dims_of(op.operands[0]), dims_of(op.results[0]), targets)),)
+
+
+def _elements_of_broadcast_in_dim(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    rank = len(ir.RankedTensorType(op.results[0].type).shape)
+    return _elements_of_reshape(values, op) if rank <= 1 else None
 
 
 def _form_of_broadcast_in_dim(s: StatedSizes, op: ir.OpView) -> ir.Value:
@@ -202,8 +219,8 @@ def _relate_slice(r: SizeRelations, op: ir.OpView) -> None:
             r.computed(Size(result, axis), [whole])
 
 
-def _map_slice(op: ir.OpView) -> IndexMap:
-    """A start that is data is clamped; one that is a size was checked before the call."""
+def map_slice(op: ir.OpView) -> IndexMap:
+    """The index map of a slice. A start that is data is clamped; one that is a size was checked before the call."""
     starts, strides = amounts(op, "start_indices", 1), amounts(op, "strides", 3)
     whole, part = dims_of(op.operands[0]), dims_of(op.results[0])
     found = []
@@ -216,6 +233,14 @@ def _map_slice(op: ir.OpView) -> IndexMap:
         else:
             found.append(Coordinate(axis, stride, plus=start))
     return (Read(0, tuple(found)),)
+
+
+def _elements_of_slice(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    source = values.get(op.operands[0])
+    if source is None or len(ir.RankedTensorType(op.results[0].type).shape) != 1:
+        return None
+    start, limit, stride = (list(op.attributes[n])[0] for n in _SLICE)
+    return source[start:limit:stride]
 
 
 def _window_of_slice(op: ir.OpView) -> Dims:
@@ -332,6 +357,13 @@ def _map_concatenate(op: ir.OpView) -> IndexMap:
     return tuple(Read(number, at, until=axis if number < last else None) for number in range(last + 1))
 
 
+def _elements_of_concatenate(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    operands = values.operands(op)
+    if operands is None or ir.IntegerAttr(op.attributes["dimension"]).value != 0:
+        return None
+    return tuple(e for o in operands for e in o)
+
+
 _PADDING = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
 
@@ -362,7 +394,8 @@ def _relate_pad(r: SizeRelations, op: ir.OpView) -> None:
         related(r, Size(source, axis), Size(result, axis), unchanged=not any(padding))
 
 
-def _map_pad(op: ir.OpView) -> IndexMap:
+def map_pad(op: ir.OpView) -> IndexMap:
+    """The index map of a pad."""
     columns = zip(*(amounts(op, name, operand) for name, operand in zip(_PADDING, (2, 3, 4), strict=True)), strict=True)
     at, within = [], []
     for axis, (low, high, interior) in enumerate(columns):
@@ -396,22 +429,24 @@ OPS = (
     *define(
         "index", "broadcast_in_dim", ALL, infer=_infer_broadcast_in_dim, relate=_relate_broadcast_in_dim,
         dynamic_form=DynamicForm(_form_of_broadcast_in_dim, of_type=True),
-        index_map=_map_broadcast_in_dim, flops=no_flops, cost=0, code=0, tests=_TESTS,
+        index_map=map_broadcast_in_dim, values=ValueRule(_elements_of_broadcast_in_dim, arranges=True), flops=no_flops,
+        cost=0, code=0, tests=_TESTS,
     ),
     *define(
         "index", "concatenate", ALL, infer=_infer_concatenate, relate=_relate_concatenate, index_map=_map_concatenate,
-        flops=no_flops, code=8, code_of_each=True, tests=_TESTS,
+        values=ValueRule(_elements_of_concatenate, arranges=True), flops=no_flops, code=8, code_of_each=True,
+        tests=_TESTS,
     ),
     *define(
         "index", "dynamic_broadcast_in_dim", ALL, infer=_infer_dynamic_broadcast_in_dim,
-        index_map=_map_broadcast_in_dim, size_operands=(1,), flops=no_flops, code=0, tests=_TESTS,
+        index_map=map_broadcast_in_dim, size_operands=(1,), flops=no_flops, code=0, tests=_TESTS,
     ),
     *define(
-        "index", "dynamic_pad", ALL, infer=_infer_dynamic_pad, index_map=_map_pad, size_operands=(2, 3, 4),
+        "index", "dynamic_pad", ALL, infer=_infer_dynamic_pad, index_map=map_pad, size_operands=(2, 3, 4),
         flops=no_flops, code=12, tests=_TESTS,
     ),
     *define(
-        "index", "dynamic_reshape", ALL, infer=_infer_dynamic_reshape, index_map=_map_reshape, size_operands=(1,),
+        "index", "dynamic_reshape", ALL, infer=_infer_dynamic_reshape, index_map=map_reshape, size_operands=(1,),
         flops=no_flops, code=0, tests=_TESTS,
     ),
     *define(
@@ -426,16 +461,16 @@ OPS = (
     ),
     *define(
         "index", "pad", ALL, infer=_infer_pad, relate=_relate_pad, dynamic_form=DynamicForm(_form_of_pad),
-        index_map=_map_pad, flops=no_flops, code=12, tests=_TESTS,
+        index_map=map_pad, flops=no_flops, code=12, tests=_TESTS,
     ),
     *define(
-        "index", "real_dynamic_slice", ALL, infer=_infer_real_dynamic_slice, index_map=_map_slice,
+        "index", "real_dynamic_slice", ALL, infer=_infer_real_dynamic_slice, index_map=map_slice,
         window=_window_of_real_dynamic_slice, size_operands=(1, 2, 3), flops=no_flops, tests=_TESTS,
     ),
     *define(
         "index", "reshape", ALL, infer=_infer_reshape, relate=_relate_reshape,
-        dynamic_form=DynamicForm(_form_of_reshape, of_type=True), index_map=_map_reshape, flops=no_flops, cost=0,
-        code=0, tests=_TESTS,
+        dynamic_form=DynamicForm(_form_of_reshape, of_type=True), index_map=map_reshape,
+        values=ValueRule(_elements_of_reshape, arranges=True), flops=no_flops, cost=0, code=0, tests=_TESTS,
     ),
     *define(
         "index", "reverse", ALL, infer=same_shape, relate=one_shape, index_map=_map_reverse, flops=no_flops, code=4,
@@ -444,7 +479,8 @@ OPS = (
     *define(
         "index", "slice", ALL, infer=_infer_slice, relate=_relate_slice,
         dynamic_form=DynamicForm(_form_of_slice, whole=WholeAxes("limit_indices", _same_axes)),
-        index_map=_map_slice, window=_window_of_slice, flops=no_flops, tests=_TESTS,
+        index_map=map_slice, values=ValueRule(_elements_of_slice), window=_window_of_slice, flops=no_flops,
+        tests=_TESTS,
     ),
     *define(
         "index", "transpose", ALL, infer=_infer_transpose, relate=_relate_transpose, index_map=_map_transpose,
@@ -454,4 +490,4 @@ OPS = (
     *define("expand", "torch_index_select", ALL, infer=_infer_torch_index_select, tests=_OLD),
 )  # fmt: skip
 
-__all__ = ["OPS", "padded_size"]
+__all__ = ["OPS", "map_broadcast_in_dim", "map_pad", "map_reshape", "map_slice", "padded_size"]

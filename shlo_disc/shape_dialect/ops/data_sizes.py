@@ -14,10 +14,6 @@ from shlo_disc.shape_dialect.ops.values import Elements, SymbolicValues, bound_e
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 
-_ARRANGING = frozenset(
-    {"stablehlo.broadcast_in_dim", "stablehlo.concatenate", "stablehlo.convert", "stablehlo.reshape"}
-)
-
 
 def data_elements(value: ir.Value, values: SymbolicValues) -> Elements | None:
     """The elements of a shape operand, data among them bound to symbols; None when `value` cannot be a shape."""
@@ -27,7 +23,7 @@ def data_elements(value: ir.Value, values: SymbolicValues) -> Elements | None:
     if not is_shape_like(value.type):
         return None
     owner = value.owner
-    if not isinstance(owner, ir.Block) and _only_arranges(owner):
+    if not isinstance(owner, ir.Block) and _only_arranges(owner, values):
         for operand in owner.operands:
             data_elements(operand, values)
         values.visit(owner.opview)
@@ -36,8 +32,9 @@ def data_elements(value: ir.Value, values: SymbolicValues) -> Elements | None:
     return _bind(value, values)
 
 
-def _only_arranges(op: ir.Operation) -> bool:
-    if op.name not in _ARRANGING or not all(is_shape_like(v.type) for v in op.operands):
+def _only_arranges(op: ir.Operation, values: SymbolicValues) -> bool:
+    rule = values.rules.get(op.name)
+    if rule is None or not rule.arranges or not all(is_shape_like(v.type) for v in op.operands):
         return False
     widths = [ir.IntegerType(ir.RankedTensorType(v.type).element_type).width for v in (op.operands[0], op.results[0])]
     return widths[0] <= widths[1]

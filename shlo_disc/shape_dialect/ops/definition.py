@@ -13,6 +13,7 @@ from shlo_disc.shape_dialect.ops.dynamic_forms import DynamicForm
 from shlo_disc.shape_dialect.ops.index_maps import IndexMap
 from shlo_disc.shape_dialect.ops.propagation import SizeRule
 from shlo_disc.shape_dialect.ops.size_relations import RelationRule
+from shlo_disc.shape_dialect.ops.values import ValueRule
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 LOWERINGS = {
@@ -61,7 +62,9 @@ class OpDef:
     relate: the sizes that are the same, or computed from others, when a static program is made symbolic.
     dynamic_form: what the op becomes where sizes that it states are symbols.
     index_map: which elements of which operands the elements of the result are, of an op that only moves them.
+    values: the elements of the result, where those of the operands are sizes.
     is_elementwise: an element of the result needs the elements of the operands at its own index, and nothing else.
+    is_generator: the elements follow from attributes and sizes alone, and no tensor is read.
     window: the sizes that the first operand has at least wherever the op runs, of an op that reads a part of it.
     size_operands: the operands whose elements are sizes.
     flops: the arithmetic of one run.
@@ -84,7 +87,9 @@ class OpDef:
     relate: RelationRule | None = None
     dynamic_form: DynamicForm | None = None
     index_map: MapRule | None = None
+    values: ValueRule | None = None
     is_elementwise: bool = False
+    is_generator: bool = False
     window: WindowRule | None = None
     size_operands: tuple[int, ...] = ()
     flops: FlopsRule = flops_per_element

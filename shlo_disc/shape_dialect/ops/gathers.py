@@ -171,7 +171,8 @@ def _relate_scatter(r: SizeRelations, op: ir.OpView) -> None:
     r.same_axes(operands[0], numbers.input_batching_dims, indices, numbers.scatter_indices_batching_dims)
 
 
-def _map_gather(op: ir.OpView) -> IndexMap:
+def map_gather(op: ir.OpView) -> IndexMap:
+    """The index map of a gather."""
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     operand, indices, result = (dims_of(v) for v in (op.operands[0], op.operands[1], op.results[0]))
     offset_dims = list(numbers.offset_dims)
@@ -203,10 +204,10 @@ OPS = (
     *define(
         "index", "gather", ALL, infer=_infer_gather, relate=_relate_gather,
         dynamic_form=DynamicForm(_form_of_gather, whole=WholeAxes("slice_sizes", _windows_of_gather)),
-        index_map=_map_gather, window=_window_of_gather, flops=no_flops, cost=6, code=12, tests=_TESTS,
+        index_map=map_gather, window=_window_of_gather, flops=no_flops, cost=6, code=12, tests=_TESTS,
     ),
     *define(
-        "index", "dynamic_gather", ALL, infer=_infer_dynamic_gather, index_map=_map_gather,
+        "index", "dynamic_gather", ALL, infer=_infer_dynamic_gather, index_map=map_gather,
         window=_window_of_dynamic_gather, size_operands=(2,), flops=no_flops, cost=6, code=12, tests=_TESTS,
     ),
     *define(
@@ -215,4 +216,4 @@ OPS = (
     ),
 )  # fmt: skip
 
-__all__ = ["OPS", "window_axes"]
+__all__ = ["OPS", "map_gather", "window_axes"]

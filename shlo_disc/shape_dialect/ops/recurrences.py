@@ -20,9 +20,10 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.dialect.fusion import RecurrentLoop
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.ops.row_axes import row_axis_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 DOT = "stablehlo.dot_general"
 

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE, INDEX_MAPS, index_map_of
+from shlo_disc.shape_dialect.ops import ELEMENTWISE, GENERATORS, INDEX_MAPS, index_map_of
 from shlo_disc.shape_dialect.ops.index_maps import result_axis
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import GENERATORS
 
 Axes = Sequence[int | None]
 """For each operand the axis along which its rows lie, None where it depends on no row."""

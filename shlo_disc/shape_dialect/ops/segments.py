@@ -13,10 +13,11 @@ from shlo_disc.shape_dialect.dialect.names import SEGMENT
 from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops import CONTROL
 from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.op_sets import CONTROL
-from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, nested_blocks
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block
 from shlo_disc.shape_dialect.utils.windows import window_sizes
 
 RUNS = CONTROL | {"func.call", "disc.bind"}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.definition import OpDef, define, no_flops, refuse
 from shlo_disc.shape_dialect.ops.dynamic_forms import (
@@ -20,6 +20,7 @@ from shlo_disc.shape_dialect.ops.lapack import LAPACK
 from shlo_disc.shape_dialect.ops.lapack_sizes import lapack_sizes, shape_operands
 from shlo_disc.shape_dialect.ops.propagation import DataDependentSize, Propagation, same_operands
 from shlo_disc.shape_dialect.ops.size_relations import SizeRelations, one_to_one, splat_text
+from shlo_disc.shape_dialect.ops.values import Elements, SymbolicValues, ValueRule, constant_elements
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 _REFUSED = "tests/run/test_ops_refused.py"
@@ -48,6 +49,18 @@ def infer_nonzero(p: Propagation, op: ir.OpView) -> list[Dims]:
     (count,), (length,) = dims_of(op.results[0]), dims_of(op.operands[0])
     p.require(Relation.le(count, length), op)
     return [(count,)]
+
+
+def _elements_of_get_dimension_size(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    return (dims_of(op.operands[0])[ir.IntegerAttr(op.attributes["dimension"]).value],)
+
+
+def _elements_of_shape(values: SymbolicValues, op: ir.OpView) -> Elements | None:
+    return dims_of_attr(op.attributes["dims"])
+
+
+def _elements_of_constant(_: SymbolicValues, op: ir.OpView) -> Elements:
+    return constant_elements(op)
 
 
 def _relate_constant(r: SizeRelations, op: ir.OpView) -> None:
@@ -103,17 +116,21 @@ def _check_nonzero(op: ir.OpView) -> str | None:
 OPS = (
     *define(
         "index", "constant", ALL, check=_check_constant, infer=_infer_stated, relate=_relate_constant,
-        dynamic_form=DynamicForm(_form_of_constant, of_type=True), flops=no_flops, cost=0, code=0, tests=_TESTS,
+        dynamic_form=DynamicForm(_form_of_constant, of_type=True), values=ValueRule(_elements_of_constant),
+        is_generator=True, flops=no_flops, cost=0, code=0, tests=_TESTS,
     ),
     *define(
         "index", "iota", ALL - BOOL, infer=_infer_stated, relate=_relate_stated,
-        dynamic_form=DynamicForm(_form_of_iota, of_type=True), flops=no_flops, tests=_TESTS,
+        dynamic_form=DynamicForm(_form_of_iota, of_type=True), is_generator=True, flops=no_flops, tests=_TESTS,
     ),
     *define(
-        "index", "dynamic_iota", ALL - BOOL, infer=_infer_dynamic_iota, size_operands=(0,), flops=no_flops,
-        tests=_TESTS,
+        "index", "dynamic_iota", ALL - BOOL, infer=_infer_dynamic_iota, is_generator=True, size_operands=(0,),
+        flops=no_flops, tests=_TESTS,
     ),
-    *define("shape", "get_dimension_size", ALL, infer=_infer_stated, relate=_relate_stated, tests=_TESTS),
+    *define(
+        "shape", "get_dimension_size", ALL, infer=_infer_stated, relate=_relate_stated,
+        values=ValueRule(_elements_of_get_dimension_size), tests=_TESTS,
+    ),
     *define(
         "import", "custom_call", ALL, infer=_infer_custom_call, dynamic_form=DynamicForm(_form_of_custom_call),
         tests="tests/run/test_bad_input.py",
@@ -136,6 +153,6 @@ OPS = (
     ),
     OpDef(
         "disc.shape", "shape", frozenset({"i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"}), frozenset(),
-        infer=_infer_stated, flops=no_flops, code=0,
+        infer=_infer_stated, values=ValueRule(_elements_of_shape), is_generator=True, flops=no_flops, code=0,
     ),
 )  # fmt: skip

@@ -9,9 +9,10 @@ the forward pass nor scheduled before the gradient. A barrier stays an op until 
 from __future__ import annotations
 
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import BARRIER, BROADCASTS, GENERATORS
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.ops.values import is_shape_like
-from shlo_disc.shape_dialect.utils.op_sets import BARRIER, BROADCASTS, GENERATORS
-from shlo_disc.shape_dialect.utils.regions import all_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 
 def thin_barriers(block: ir.Block) -> None:

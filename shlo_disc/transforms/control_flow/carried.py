@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 
 def drop_carried(block: ir.Block) -> None:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.regions import constant_of, nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import constant_of, terminator_of
 from shlo_disc.transforms.decisions import Pattern
 
 Affine = tuple[int, Expr]

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.utils.regions import constant_of, nested_blocks
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.utils.regions import constant_of
 
 
 def open_known_branches(block: ir.Block) -> None:

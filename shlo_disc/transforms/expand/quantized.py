@@ -17,8 +17,9 @@ from shlo_disc.shape_dialect.build import broadcast, convert
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, storage_type, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, quant
 from shlo_disc.shape_dialect.ops import INDEX_MAPS
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
+from shlo_disc.shape_dialect.utils.regions import entry_block
 
 _MOVEMENTS = INDEX_MAPS.keys() | {"stablehlo.select"}
 

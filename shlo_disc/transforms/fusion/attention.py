@@ -17,13 +17,13 @@ from shlo_disc.shape_dialect.dialect.fusion import columns_of, fusion_of, kind_o
 from shlo_disc.shape_dialect.dialect.problems import MOST_ROW_AXES
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
+from shlo_disc.shape_dialect.ops import RESHAPES
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.element_types import SUM_TYPES
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
 from shlo_disc.shape_dialect.utils.regions import callee_of, is_constant
-from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax
 

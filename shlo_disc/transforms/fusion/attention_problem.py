@@ -12,9 +12,9 @@ from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.access import defining_op
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import callee_of
-from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.fusion.attention import Attention, AttentionSite, Functions, is_online
 from shlo_disc.transforms.fusion.matrix_product import strides_of
 from shlo_disc.transforms.fusion.slices import RowSlice

@@ -15,11 +15,11 @@ from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.build import broadcast, shape_tensor
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, IOTAS, RESHAPES
 from shlo_disc.shape_dialect.ops.access import Access, defining_op, is_free, is_scalar_constant
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, IOTAS, RESHAPES
-from shlo_disc.shape_dialect.utils.regions import all_blocks, is_constant, nested_blocks
+from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.shape_dialect.utils.structure import Numbering
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 

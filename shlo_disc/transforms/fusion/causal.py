@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 from shlo_disc.shape_dialect.dialect.problems import MOST_REACH, Causal
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops import BROADCASTS, IOTAS
 from shlo_disc.shape_dialect.ops.access import is_scalar_constant
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, IOTAS
 from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.decisions import Pattern
 

@@ -10,7 +10,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.access import Access, defining_op, is_free, operand_accesses
 from shlo_disc.shape_dialect.ops.code_size import code_size
-from shlo_disc.shape_dialect.utils.regions import all_blocks, nested_blocks
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.utils.windows import window_sizes
 
 

@@ -14,12 +14,11 @@ from collections.abc import Sequence
 
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import BARRIER, CONTROL, ELEMENTWISE, GATHERS, GENERATORS, RESHAPES
 from shlo_disc.shape_dialect.ops.access import Access, defining_op, identity_axes
 from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import BARRIER, CONTROL, GATHERS, GENERATORS, RESHAPES
-from shlo_disc.shape_dialect.utils.regions import all_blocks, nested_blocks
 from shlo_disc.transforms.convolutions import is_direct_convolution
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from shlo_disc.shape_dialect.dialect.fusion import Recurrence, RecurrentLoop, fusion_of, set_fusion
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, terminator_of
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, terminator_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 
 Functions = dict[str, func.FuncOp]

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from shlo_disc.shape_dialect.dialect.fusion import Epilogue, Fusion, Loop, RowReduce, fusion_of
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.transforms.decisions import Pattern
 

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, GENERATORS
 from shlo_disc.shape_dialect.ops.access import defining_op, is_scalar_constant
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, GENERATORS
 from shlo_disc.transforms.decisions import Pattern
 
 ONLINE_SOFTMAX: Pattern[OnlineSoftmax] = Pattern(

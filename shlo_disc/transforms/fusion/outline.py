@@ -28,10 +28,11 @@ from shlo_disc.shape_dialect.dialect.fusion import (
 from shlo_disc.shape_dialect.dialect.ops import BindOp
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops import BARRIER, BROADCASTS, CONTROL, GENERATORS, RESHAPES
 from shlo_disc.shape_dialect.ops.access import defining_op, is_free
-from shlo_disc.shape_dialect.utils.op_sets import BARRIER, BROADCASTS, CONTROL, GENERATORS, RESHAPES
-from shlo_disc.shape_dialect.utils.regions import is_condition, is_constant, nested_blocks, terminator_of
-from shlo_disc.shape_dialect.utils.views import root
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.ops.views import root
+from shlo_disc.shape_dialect.utils.regions import is_condition, is_constant, terminator_of
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion import cumulative, recurrence
 from shlo_disc.transforms.fusion.body import Body, ClonedBody, CollapsedBody

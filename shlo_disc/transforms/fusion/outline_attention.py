@@ -18,8 +18,9 @@ from shlo_disc.shape_dialect.dialect.problems import Causal
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import defining_op
-from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block
-from shlo_disc.shape_dialect.utils.views import root
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
+from shlo_disc.shape_dialect.ops.views import root
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.fusion.attention import (
     ATTENTION,

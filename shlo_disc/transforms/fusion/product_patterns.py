@@ -12,9 +12,9 @@ from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import defining_op
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import terminator_of
-from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.in_place import may_write_where
 

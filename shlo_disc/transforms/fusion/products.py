@@ -35,9 +35,10 @@ from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import is_free
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
+from shlo_disc.shape_dialect.ops.views import readers_of, root
 from shlo_disc.shape_dialect.utils.convolution import is_canonical
-from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, is_fixed
-from shlo_disc.shape_dialect.utils.views import readers_of, root
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, is_fixed
 from shlo_disc.transforms.convolutions import is_product
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.fusion.product_patterns import (

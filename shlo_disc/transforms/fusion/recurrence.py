@@ -15,9 +15,10 @@ from shlo_disc.shape_dialect.dialect.fusion import RecurrentLoop
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.access import defining_op
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.ops.recurrences import LoopOfRows, row_dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.transforms.control_flow.counted_loops import Affine, affine, count_of
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.rows import RowAnalysis

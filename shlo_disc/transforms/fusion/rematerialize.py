@@ -10,11 +10,10 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.dialect.fusion import Loop, fusion_of, set_fusion
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, GENERATORS
 from shlo_disc.shape_dialect.ops.access import defining_op
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, GENERATORS
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.utils.regions import callee_of
-from shlo_disc.shape_dialect.utils.views import root
 from shlo_disc.transforms.decisions import Pattern
 
 REMATERIALIZE: Pattern[Generator] = Pattern(

@@ -15,8 +15,9 @@ from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.fusion import is_fusion, kind_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
-from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, is_constant
+from shlo_disc.shape_dialect.ops import BROADCASTS
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, is_constant
 from shlo_disc.shape_dialect.utils.structure import Numbering, SizeNames, Structure
 from shlo_disc.transforms.decisions import Decisions, Pattern
 

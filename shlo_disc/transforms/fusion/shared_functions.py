@@ -14,8 +14,9 @@ from collections.abc import Callable, Hashable
 
 from shlo_disc.shape_dialect.dialect.fusion import Fusion, Recurrence, fusion_of, set_fusion
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.utils.locations import source_line
-from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of
+from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.shape_dialect.utils.structure import Structure
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, product
 from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.ops import SLICES
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import SLICES
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,13 @@ from shlo_disc.shape_dialect.dialect import buffers
 from shlo_disc.shape_dialect.dialect.buffers import set_arenas, set_buffers
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import CONTROL
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.ops.segments import segment_of, symbol_segments
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr, round_up
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
-from shlo_disc.shape_dialect.utils.op_sets import CONTROL
-from shlo_disc.shape_dialect.utils.regions import all_blocks, callee_of, entry_block, nested_blocks, terminator_of
-from shlo_disc.shape_dialect.utils.views import root
+from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, terminator_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.memory.liveness import Liveness
 from shlo_disc.transforms.memory.overwrite import may_overwrite

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.ops.segments import RUNS
-from shlo_disc.shape_dialect.utils.regions import is_condition, nested_blocks, terminator_of
-from shlo_disc.shape_dialect.utils.views import root
+from shlo_disc.shape_dialect.ops.views import root
+from shlo_disc.shape_dialect.utils.regions import is_condition, terminator_of
 from shlo_disc.transforms.decisions import Pattern
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from shlo_disc.shape_dialect.dialect.fusion import Gemm, Scatter, Update, accumulators_of, updates_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import defining_op
+from shlo_disc.shape_dialect.ops.views import readers_of
 from shlo_disc.shape_dialect.utils.regions import callee_of
-from shlo_disc.shape_dialect.utils.views import readers_of
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.in_place import Overwrite, may_write_where
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from shlo_disc.shape_dialect.build import broadcast, constant, transpose, view
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.ops import RESHAPES
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.ops.values import known_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
-from shlo_disc.shape_dialect.utils.regions import nested_blocks, terminator_of
+from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.transforms.control_flow.carried import drop_carried
 from shlo_disc.transforms.control_flow.counted_loops import Affine, Count, affine, count_of
 from shlo_disc.transforms.decisions import Decisions, Pattern

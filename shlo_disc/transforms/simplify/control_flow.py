@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import TABLE
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
-from shlo_disc.shape_dialect.utils.regions import nested_blocks
 from shlo_disc.transforms.control_flow.carried import drop_carried, has_side_effects, values_read
 from shlo_disc.transforms.control_flow.known_branches import open_known_branches
 from shlo_disc.transforms.decisions import Decisions, Pattern

@@ -22,9 +22,9 @@ from shlo_disc.shape_dialect.dialect.types import (
     tensor_type,
 )
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
+from shlo_disc.shape_dialect.ops import BROADCASTS, RESHAPES
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, RESHAPES
 from shlo_disc.shape_dialect.utils.regions import constant_of
 
 Pattern = Callable[[ir.OpView, rewrite.PatternRewriter], bool | None]

@@ -11,11 +11,10 @@ from __future__ import annotations
 from shlo_disc.shape_dialect.build import broadcast, create, window
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
-from shlo_disc.shape_dialect.ops import ELEMENTWISE, INDEX_MAPS, index_map_of
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, INDEX_MAPS, SLICES, index_map_of
 from shlo_disc.shape_dialect.ops.index_maps import ONE, Coordinate
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, SLICES
 from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.utils.regions import nested_blocks
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 
 
 @dataclass

@@ -10,23 +10,25 @@ import numpy as np
 from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr
+from shlo_disc.shape_dialect.inference.unused_sizes import erase_unused_sizes
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import VALUE_RULES
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.ops.values import (
     Elements,
     SymbolicValues,
-    erase_unused_sizes,
     is_boolean,
     is_shape_like,
 )
 from shlo_disc.shape_dialect.symbolic.facts import Facts
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
+from shlo_disc.shape_dialect.utils.regions import entry_block
 
 KEPT = {"stablehlo.constant", "disc.shape"}
 
 
 def materialize_shapes(module: ir.Module, facts: Facts) -> None:
     """Replace every integer tensor of known elements by a constant or a `disc.shape`, in place."""
-    values = SymbolicValues(facts)
+    values = SymbolicValues(facts, VALUE_RULES)
     blocks = list(all_blocks(entry_block(module)))
     found = []
     for op in [op for block in blocks for op in block.operations]:

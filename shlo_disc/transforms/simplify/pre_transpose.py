@@ -10,7 +10,7 @@ from shlo_disc.shape_dialect.build import transpose
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.utils.regions import nested_blocks
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.simplify.loop_product import LoopProduct
 

@@ -16,11 +16,10 @@ from shlo_disc.shape_dialect.build import broadcast, view
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, RESHAPES
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS, RESHAPES
-from shlo_disc.shape_dialect.utils.regions import nested_blocks
 from shlo_disc.transforms.control_flow.counted_loops import count_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.simplify.loop_product import LoopProduct

@@ -15,12 +15,11 @@ from shlo_disc.shape_dialect.build import broadcast, convert, pad, reduce, view
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
-from shlo_disc.shape_dialect.utils.regions import nested_blocks
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.simplify.reduce import neutral_of, starts_neutral
 

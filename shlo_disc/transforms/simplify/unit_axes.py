@@ -7,8 +7,8 @@ from shlo_disc.shape_dialect.build import broadcast, create, view
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
+from shlo_disc.shape_dialect.ops import BROADCASTS
 from shlo_disc.shape_dialect.utils.attributes import integers
-from shlo_disc.shape_dialect.utils.op_sets import BROADCASTS
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern, defined_by
 
 _WITH_NUMBERS = tuple(f"stablehlo.{name}" for name in ("add", "divide", "multiply", "subtract"))

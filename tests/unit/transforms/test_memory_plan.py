@@ -17,10 +17,11 @@ from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.buffers import ArenaBuffer, Buffer, ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import CONTROL
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.op_sets import CONTROL
-from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks, terminator_of
-from shlo_disc.shape_dialect.utils.views import root
+from shlo_disc.shape_dialect.utils.regions import entry_block, terminator_of
 
 MODELS = ["bert", "gpt2", "vit", "mlp_mixer", "transformer_train"]
 

@@ -13,7 +13,8 @@ from jax import export, lax
 
 from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.options import Options
-from shlo_disc.shape_dialect.utils.regions import entry_block, nested_blocks
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.utils.regions import entry_block
 
 
 def products(function: Callable[..., Any], *shapes: str) -> tuple[int, int]:

@@ -14,7 +14,8 @@ from jax import lax
 
 import shlo_disc
 from shlo_disc.shape_dialect.mlir import func
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
+from shlo_disc.shape_dialect.utils.regions import entry_block
 from tests.unit.transforms.deciding import Function, compiled, taken
 
 NUMBERS = (0.5, 1.5, -2.0, 3.0, 1e-3)

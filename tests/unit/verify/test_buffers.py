@@ -24,8 +24,9 @@ from shlo_disc.shape_dialect.dialect.buffers import (
     set_buffers,
 )
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.regions import all_blocks, entry_block
+from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.decisions import TURNED_OFF
 from shlo_disc.verify import buffers, verify_buffers
 

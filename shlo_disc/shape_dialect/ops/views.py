@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.utils.op_sets import RESHAPES
+from shlo_disc.shape_dialect.ops import RESHAPES
 
 
 def root(value: ir.Value) -> ir.Value:
