@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops import ELEMENTWISE, TABLE
+from shlo_disc.shape_dialect.ops.distributed import COLLECTIVES
+from shlo_disc.shape_dialect.ops.propagation import same_operands
 
 from .contractions import dot_general
 from .reductions import reduce
@@ -217,10 +219,8 @@ _CHLO = (
 RULES: dict[str, Rule] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **{f"chlo.{name}": _elementwise for name in _CHLO.split()},
-    "stablehlo.all_reduce": _same_shape,
+    **dict.fromkeys((name for name in COLLECTIVES if TABLE[name].infer is same_operands), _same_shape),
     "stablehlo.broadcast_in_dim": _broadcast,
-    "stablehlo.collective_broadcast": _same_shape,
-    "stablehlo.collective_permute": _same_shape,
     "stablehlo.concatenate": _along("dimension"),
     "stablehlo.dot_general": dot_general,
     "stablehlo.dynamic_slice": _dynamic_slice,
