@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from shlo_disc.shape_dialect import build
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.custom_calls import RAGGED_DOT
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops.lapack_sizes import parameters_of
 from shlo_disc.shape_dialect.ops.ragged import PARAMETERS, RaggedDot, ragged_dot_of
-from shlo_disc.shape_dialect.policy import policy
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.expand.library_call import library_call
