@@ -7,7 +7,7 @@ know of data is asked of the runtime, which waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from shlo_disc.lowering.host_llvm.blocks import kernel_arguments
@@ -132,16 +132,13 @@ class GpuRunWriter(RunWriter):
         """A kernel."""
         use: KernelUse = call_of(op)
         arguments = kernel_arguments(use, range(len(op.operands)))
-        operands = [
-            self.constant(self._numbers(op)[0]), self.filled(lambda: arguments, op), self.constant(len(arguments)),
-            self.size(use.items),
-        ]  # fmt: skip
-        self._call("enqueue", operands)
+        number, block = self.constant(self._numbers(op)[0]), self.filled(lambda: arguments, op)
+        self.runtime_call("enqueue", number, block, self.constant(len(arguments)), self.size(use.items))
 
     def product(self, op: ir.Operation) -> None:
         """A matrix product."""
         numbers = self._numbers(op)
-        self._call("product", [self.filled(lambda: product_block(call_of(op), *numbers), op, *numbers)])
+        self.runtime_call("product", self.filled(lambda: product_block(call_of(op), *numbers), op, *numbers))
 
     def _numbers(self, op: ir.Operation) -> list[int]:
         """Those of the kernels of a command."""
@@ -151,22 +148,19 @@ class GpuRunWriter(RunWriter):
         """A collective."""
         call: LibraryCall = call_of(op)
         number = self.library_table.index(call, source_line(op.location))
-        self._call("call", [self.constant(number), self.filled(lambda: library_words(call), op)])
+        self.runtime_call("call", self.constant(number), self.filled(lambda: library_words(call), op))
 
     def copy(self, op: ir.Operation) -> None:
         """Bytes from one buffer to another."""
         source, target = map(self.pointer, op.operands)
-        self._call("copy", [target, source, self.size(call_of(op).bytes)])
+        self.runtime_call("copy", target, source, self.size(call_of(op).bytes))
 
     def clear(self, op: ir.Operation) -> None:
         """Zeros."""
-        self._call("clear", [self.pointer(op.operands[0]), self.size(call_of(op).bytes)])
+        self.runtime_call("clear", self.pointer(op.operands[0]), self.size(call_of(op).bytes))
 
-    def read(self, address: str, width: int) -> str:
+    def read(self, address: ir.Value, type_: ir.Type) -> ir.Value:
         """The integer at an address of the GPU's, once the work that was given before is done."""
-        self.words_of["%read"] = 1
-        self._call("read", [address, self.constant(width // 8), "%read"])
-        return self.emit(f"llvm.load %read : !llvm.ptr -> i{width}")
-
-    def _call(self, function: str, operands: Sequence[str]) -> None:
-        self.runtime_call(function, ", ".join(operands))
+        slot = self._once("read", lambda: self.function.slot(1))
+        self.runtime_call("read", address, self.constant(ir.IntegerType(type_).width // 8), slot)
+        return self.current.load(slot, type_)

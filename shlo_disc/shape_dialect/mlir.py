@@ -40,8 +40,8 @@ BUILT = ("arith", "func", "irdl", "llvm", "math", "memref", "quant", "scf", "vec
 stablehlo.register_stablehlo_passes()
 
 # For every op they wrap, the bindings import the Python module of its dialect until they find one. That of the LLVM
-# dialect takes longer to import than all others together, and nobody needs its classes: its ops are parsed, or come of
-# conversions. Our own dialect registers its classes itself, so that any module will do.
+# dialect takes longer to import than all others together, and nobody needs its classes: its ops are built by name, or
+# come of conversions. Our own dialect registers its classes itself, so that any module will do.
 sys.modules.setdefault("torch_mlir.dialects.stablehlo", stablehlo)
 sys.modules.setdefault("torch_mlir.dialects.llvm", llvm)
 for _dialect in ("disc", "disc_host"):

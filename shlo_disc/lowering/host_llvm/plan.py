@@ -12,7 +12,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from shlo_disc.lowering.host.segments import function_name
+from shlo_disc.lowering.host_llvm.builder import LlvmDialect
 from shlo_disc.shape_dialect.dialect.host import Check
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Symbol
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
@@ -40,12 +42,12 @@ _SMALLEST = -(2**63)
 
 
 class _Division(NamedTuple):
-    """Values of a division: adjust says whether the remainder has the other sign than the divisor, "" for never."""
+    """Values of a division: adjust says whether the remainder has the other sign than the divisor, None for never."""
 
-    dividend: str
-    divisor: str
-    remainder: str
-    adjust: str
+    dividend: ir.Value
+    divisor: ir.Value
+    remainder: ir.Value
+    adjust: ir.Value | None
 
 
 Monomial = tuple[tuple[Atom, int], ...]
@@ -58,50 +60,52 @@ class PlanWriter:
     which multiples of a monomial are checked; smaller multiples do not overflow where these do not.
     """
 
-    def __init__(self, symbols: Sequence[str], minima: Mapping[str, int] = MappingProxyType({})):
-        self.lines: list[str] = []
-        self.values: dict[object, str] = {}
+    def __init__(
+        self,
+        dialect: LlvmDialect,
+        symbols: Sequence[str],
+        minima: Mapping[str, int] = MappingProxyType({}),
+        segment: int = 0,
+    ):
+        self.dialect = dialect
+        pointers = [dialect.pointer, dialect.pointer]
+        self.function = dialect.function(function_name("disc_plan", segment), pointers, dialect.i64)
+        self.body = self.function.body
+        table, self.words = self.function.arguments
+        self.values: dict[object, ir.Value] = {}
         self.minima = minima
         self.scaled: dict[tuple[Monomial, bool], int] = {}
         self.divisions: dict[tuple[Expr, Expr], _Division] = {}
-        self.count = 0
-        self.overflow = self._op("llvm.mlir.constant(false) : i1")
+        self.overflow = self.body.flag(False)
         for position, name in enumerate(symbols):
-            address = self._op(f"llvm.getelementptr %symbols[{position}] : (!llvm.ptr) -> !llvm.ptr, i64")
-            self.values[name] = self._op(f"llvm.load {address} : !llvm.ptr -> i64")
+            self.values[name] = self.body.load(self.body.gep(table, position, dialect.i64), dialect.i64)
 
-    def _op(self, text: str) -> str:
-        self.count += 1
-        name = f"%v{self.count}"
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def constant(self, number: int) -> str:
+    def constant(self, number: int) -> ir.Value:
         """An i64 constant."""
         key = ("constant", number)
         if key not in self.values:
-            self.values[key] = self._op(f"llvm.mlir.constant({number} : i64) : i64")
+            self.values[key] = self.body.constant(number)
         return self.values[key]
 
-    def _checked(self, operation: str, a: str, b: str) -> str:
+    def _checked(self, operation: str, a: ir.Value, b: ir.Value) -> ir.Value:
         key = operation, a, b
         if key not in self.values:
             self.values[key] = self._newly_checked(operation, a, b)
         return self.values[key]
 
-    def _newly_checked(self, operation: str, a: str, b: str) -> str:
-        pair = self._op(f'"llvm.intr.{operation}.with.overflow"({a}, {b}) : (i64, i64) -> !llvm.struct<(i64, i1)>')
-        flag = self._op(f"llvm.extractvalue {pair}[1] : !llvm.struct<(i64, i1)>")
-        self.overflow = self._op(f"llvm.or {self.overflow}, {flag} : i1")
-        return self._op(f"llvm.extractvalue {pair}[0] : !llvm.struct<(i64, i1)>")
+    def _newly_checked(self, operation: str, a: ir.Value, b: ir.Value) -> ir.Value:
+        pair = self.body.checked(operation, a, b)
+        flag = self.body.extract(pair, 1, self.dialect.i1)
+        self.overflow = self.body.arithmetic("or", self.overflow, flag)
+        return self.body.extract(pair, 0, self.dialect.i64)
 
-    def value(self, e: Expr) -> str:
+    def value(self, e: Expr) -> ir.Value:
         """The value of an expression; sets the overflow flag on the way when it does not fit 64 bits."""
         if e not in self.values:
             self.values[e] = self._sum(e)
         return self.values[e]
 
-    def _sum(self, e: Expr) -> str:
+    def _sum(self, e: Expr) -> ir.Value:
         if e.constant is not None:
             return self.constant(e.constant)
         first, *others = sorted(e.terms, key=lambda term: term[0] < 0)
@@ -112,7 +116,7 @@ class PlanWriter:
             total = self._checked("ssub" if is_subtracted else "sadd", total, term)
         return total
 
-    def _term(self, coefficient: int, monomial: Monomial) -> str:
+    def _term(self, coefficient: int, monomial: Monomial) -> ir.Value:
         factors = [self.atom(a) for a, power in monomial for _ in range(power)]
         if not factors:
             return self.constant(coefficient)
@@ -123,11 +127,11 @@ class PlanWriter:
             return result
         key = monomial, coefficient < 0
         if abs(coefficient) <= self.scaled.get(key, 0):
-            return self._op(f"llvm.mul {result}, {self.constant(coefficient)} : i64")
+            return self.body.arithmetic("mul", result, self.constant(coefficient))
         self.scaled[key] = abs(coefficient)
         return self._checked("smul", result, self.constant(coefficient))
 
-    def atom(self, atom: Atom) -> str:
+    def atom(self, atom: Atom) -> ir.Value:
         """The value of an atom."""
         if isinstance(atom, Symbol):
             return self.values[atom.name]
@@ -139,23 +143,23 @@ class PlanWriter:
                 self.values[atom] = self._rounded_down(atom)
         return self.values[atom]
 
-    def _extremum(self, name: str, operands: list[str]) -> str:
+    def _extremum(self, name: str, operands: list[ir.Value]) -> ir.Value:
         result = operands[0]
         for operand in operands[1:]:
-            result = self._op(f'"llvm.intr.{name}"({result}, {operand}) : (i64, i64) -> i64')
+            result = self.body.arithmetic(f"intr.{name}", result, operand)
         return result
 
-    def _rounded_down(self, atom: FloorDiv | Mod) -> str:
+    def _rounded_down(self, atom: FloorDiv | Mod) -> ir.Value:
         """A quotient rounded down, or a remainder of the divisor's sign."""
         dividend, divisor, rest, adjust = self._division(*atom.operands)
-        if not adjust:
-            return rest if isinstance(atom, Mod) else self._op(f"llvm.sdiv {dividend}, {divisor} : i64")
+        if adjust is None:
+            return rest if isinstance(atom, Mod) else self.body.arithmetic("sdiv", dividend, divisor)
         if isinstance(atom, Mod):
-            raised = self._op(f"llvm.add {rest}, {divisor} : i64")
-            return self._op(f"llvm.select {adjust}, {raised}, {rest} : i1, i64")
-        quotient = self._op(f"llvm.sdiv {dividend}, {divisor} : i64")
-        lower = self._op(f"llvm.sub {quotient}, {self.constant(1)} : i64")
-        return self._op(f"llvm.select {adjust}, {lower}, {quotient} : i1, i64")
+            raised = self.body.arithmetic("add", rest, divisor)
+            return self.body.select(adjust, raised, rest)
+        quotient = self.body.arithmetic("sdiv", dividend, divisor)
+        lower = self.body.arithmetic("sub", quotient, self.constant(1))
+        return self.body.select(adjust, lower, quotient)
 
     def _is_natural(self, e: Expr) -> bool:
         """Tells whether an expression is not negative unless a check fails."""
@@ -183,35 +187,34 @@ class PlanWriter:
         dividend = self.value(a)
         divisor = given = self.value(b)
         if b.constant is None or b.constant in (0, -1):
-            has_none = self._op(f'llvm.icmp "eq" {given}, {zero} : i64')
+            has_none = self.body.compare("eq", given, zero)
             if a.constant in (None, _SMALLEST):
-                is_smallest = self._op(f'llvm.icmp "eq" {dividend}, {self.constant(_SMALLEST)} : i64')
-                is_minus_one = self._op(f'llvm.icmp "eq" {given}, {self.constant(-1)} : i64')
-                is_large = self._op(f"llvm.and {is_smallest}, {is_minus_one} : i1")
-                has_none = self._op(f"llvm.or {has_none}, {is_large} : i1")
-            self.overflow = self._op(f"llvm.or {self.overflow}, {has_none} : i1")
-            divisor = self._op(f"llvm.select {has_none}, {self.constant(1)}, {given} : i1, i64")
-        rest = self._op(f"llvm.srem {dividend}, {divisor} : i64")
+                is_smallest = self.body.compare("eq", dividend, self.constant(_SMALLEST))
+                is_minus_one = self.body.compare("eq", given, self.constant(-1))
+                is_large = self.body.arithmetic("and", is_smallest, is_minus_one)
+                has_none = self.body.arithmetic("or", has_none, is_large)
+            self.overflow = self.body.arithmetic("or", self.overflow, has_none)
+            divisor = self.body.select(has_none, self.constant(1), given)
+        rest = self.body.arithmetic("srem", dividend, divisor)
         if self._is_natural(a) and self._is_natural(b):
-            return _Division(dividend, divisor, rest, "")
-        inexact = self._op(f'llvm.icmp "ne" {rest}, {zero} : i64')
-        signs = self._op(f"llvm.xor {rest}, {divisor} : i64")
-        differ = self._op(f'llvm.icmp "slt" {signs}, {zero} : i64')
-        return _Division(dividend, divisor, rest, self._op(f"llvm.and {inexact}, {differ} : i1"))
+            return _Division(dividend, divisor, rest, None)
+        inexact = self.body.compare("ne", rest, zero)
+        signs = self.body.arithmetic("xor", rest, divisor)
+        differ = self.body.compare("slt", signs, zero)
+        return _Division(dividend, divisor, rest, self.body.arithmetic("and", inexact, differ))
 
     _PREDICATE = {"==": "eq", "!=": "ne", ">=": "sge", ">": "sgt", "<=": "sle", "<": "slt"}
 
-    def failed(self, relation: Relation) -> str:
+    def failed(self, relation: Relation) -> ir.Value:
         """1 when the relation does not hold."""
         a, b = self.value(relation.lhs), self.value(relation.rhs)
-        holds = self._op(f'llvm.icmp "{self._PREDICATE[relation.operator]}" {a}, {b} : i64')
-        true = self._op("llvm.mlir.constant(true) : i1")
-        return self._op(f"llvm.xor {holds}, {true} : i1")
+        holds = self.body.compare(self._PREDICATE[relation.operator], a, b)
+        true = self.body.flag(True)
+        return self.body.arithmetic("xor", holds, true)
 
-    def store(self, word: int, value: str) -> None:
+    def store(self, word: int, value: ir.Value) -> None:
         """words[word] = value."""
-        address = self._op(f"llvm.getelementptr %words[{word}] : (!llvm.ptr) -> !llvm.ptr, i64")
-        self.lines.append(f"  llvm.store {value}, {address} : i64, !llvm.ptr")
+        self.body.store(value, self.body.gep(self.words, word, self.dialect.i64))
 
 
 def _minima(checks: Sequence[Check]) -> dict[str, int]:
@@ -224,23 +227,20 @@ def _minima(checks: Sequence[Check]) -> dict[str, int]:
     return found
 
 
-def write_plan(symbols: Sequence[str], checks: Sequence[Check], words: Words, segment: int = 0) -> str:
-    """The text of `disc_plan`. The last check of the header is the overflow check."""
-    writer = PlanWriter(symbols, _minima(checks))
+def write_plan(
+    dialect: LlvmDialect, symbols: Sequence[str], checks: Sequence[Check], words: Words, segment: int = 0
+) -> ir.Operation:
+    """The function `disc_plan`. The last check of the header is the overflow check."""
+    writer = PlanWriter(dialect, symbols, _minima(checks), segment)
+    body = writer.body
     zero = writer.constant(0)
     code = zero
     for number, check in enumerate(checks):
         failed = writer.failed(check.relation)
-        first = writer._op(f'llvm.icmp "eq" {code}, {zero} : i64')
-        both = writer._op(f"llvm.and {first}, {failed} : i1")
-        code = writer._op(f"llvm.select {both}, {writer.constant(number + 1)}, {code} : i1, i64")
+        both = body.arithmetic("and", body.compare("eq", code, zero), failed)
+        code = body.select(both, writer.constant(number + 1), code)
     for position, size in [*enumerate(words.fixed), *((p, e) for e, p in words.private.items())]:
         writer.store(position, writer.value(size))
-    first = writer._op(f'llvm.icmp "eq" {code}, {zero} : i64')
-    both = writer._op(f"llvm.and {first}, {writer.overflow} : i1")
-    code = writer._op(f"llvm.select {both}, {writer.constant(len(checks) + 1)}, {code} : i1, i64")
-    body = "\n".join(writer.lines)
-    return (
-        f"llvm.func @{function_name('disc_plan', segment)}(%symbols: !llvm.ptr, %words: !llvm.ptr) -> i64 {{\n"
-        f"{body}\n  llvm.return {code} : i64\n}}"
-    )
+    both = body.arithmetic("and", body.compare("eq", code, zero), writer.overflow)
+    body.return_(body.select(both, writer.constant(len(checks) + 1), code))
+    return writer.function.op

@@ -10,6 +10,7 @@ from typing import Any
 from shlo_disc.lowering.codegen import Routines
 from shlo_disc.lowering.host.segments import function_name
 from shlo_disc.lowering.host_llvm.buffers import BufferTable
+from shlo_disc.lowering.host_llvm.builder import LlvmDialect
 from shlo_disc.lowering.host_llvm.constants import dense_bytes
 from shlo_disc.lowering.host_llvm.plan import Words, write_plan
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
@@ -66,6 +67,7 @@ class HostProgram:
         self.ops = [inner for function in self.functions for inner in _walk(function)]
         names = [ir.StringAttr(op.attributes["sym_name"]).value for op in self.constants]
         self.buffers = BufferTable(len(signature.arguments), len(signature.results), names, self.ops)
+        self.dialect = LlvmDialect()
         self.target = ir.Module.create()
 
     # ---- what a target has of its own -------------------------------------------------------------------------------
@@ -74,9 +76,8 @@ class HostProgram:
         """The writer of a segment's `disc_run`."""
         raise NotImplementedError
 
-    def append_callees(self) -> Sequence[str]:
-        """Append what the commands call to `target`; returns declarations of it."""
-        return ()
+    def append_callees(self) -> None:
+        """Append what the commands call to `target`."""
 
     def modules(self) -> Mapping[str, ir.Module]:
         """The program's modules, by section."""
@@ -94,10 +95,10 @@ class HostProgram:
 
     def lowered(self) -> LoweredProgram:
         """The program."""
+        self.append_callees()
         segments = [self._segment(plan, number) for number, plan in enumerate(self.plans)]
-        functions = self._functions(segments)
-        callees = self.append_callees()
-        append_texts(self.target, functions, callees)
+        for op in self._functions(segments):
+            self.target.body.append(op)
         constants = [dense_bytes(ir.DenseElementsAttr(op.attributes["initial_value"])) for op in self.constants]
         return LoweredProgram(self.modules(), segments, constants, self.header(), routines=self.routines())
 
@@ -110,13 +111,13 @@ class HostProgram:
                 words.place(operand)
         return LoweredSegment(words, plan.checks, plan.writes, plan.reads)
 
-    def _functions(self, segments: Sequence[LoweredSegment]) -> list[str]:
+    def _functions(self, segments: Sequence[LoweredSegment]) -> list[ir.Operation]:
         """The constants that the segments refer to, and for each segment its plan and its run."""
         known = [source.name for source in self.signature.symbols]
         every = [*known, *(name for segment in segments for name in segment.symbols)]
-        scope = Scope(self.buffers, every)
-        images: list[str] = []
-        texts: list[str] = []
+        scope = Scope(self.dialect, self.buffers, every)
+        images: list[ir.Operation] = []
+        functions: list[ir.Operation] = []
         command = 0
         for number, (function, segment) in enumerate(zip(self.functions, segments, strict=True)):
             known += segment.symbols
@@ -124,8 +125,8 @@ class HostProgram:
             writer.write(op.operation for op in function.regions[0].blocks[0].operations)
             command = writer.command
             images += writer.globals()
-            texts += [write_plan(known, segment.checks, segment.words, number), *writer.texts()]
-        return [*images, *texts]
+            functions += [write_plan(self.dialect, known, segment.checks, segment.words, number), *writer.functions()]
+        return [*images, *functions]
 
 
 def _walk(function: ir.Operation) -> Iterator[ir.Operation]:
@@ -135,16 +136,3 @@ def _walk(function: ir.Operation) -> Iterator[ir.Operation]:
             for op in block.operations:
                 yield op.operation
                 yield from _walk(op.operation)
-
-
-def append_text(module: ir.Module, text: str, declarations: Sequence[str]) -> None:
-    """Parse one function, or constant, that refers to others of `module`, declared for the parser, and append it."""
-    append_texts(module, [text], declarations)
-
-
-def append_texts(module: ir.Module, texts: Sequence[str], declarations: Sequence[str]) -> None:
-    """Parse functions and constants that refer to each other and to others of `module`, and append them."""
-    holder = ir.Module.parse("\n".join([*declarations, *texts]))
-    for op in list(holder.body.operations)[-len(texts) :]:
-        op.operation.detach_from_parent()
-        module.body.append(op.operation)

@@ -16,6 +16,7 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.host.segments import function_name
 from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, Runtime, Symbol, Word
 from shlo_disc.lowering.host_llvm.buffers import BufferSlice, BufferTable
+from shlo_disc.lowering.host_llvm.builder import Builder, LlvmDialect
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.launches import is_command
 from shlo_disc.runtime import abi
@@ -23,12 +24,9 @@ from shlo_disc.shape_dialect.dialect.host import CALL, Bind, call_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
-PART_LINES = 256
-"""After so many lines, commands go into the next part, a function of its own: LLVM's register allocator takes time that
-grows with the square of the uses that a value has in a block."""
-
-_ARGUMENTS = ("%rt", "%buffers", "%words", "%arena")
-_POINTERS = ", ".join("!llvm.ptr" for _ in _ARGUMENTS)
+PART_OPS = 256
+"""After so many ops and blocks, commands go into the next part, a function of its own: LLVM's register allocator takes
+time that grows with the square of the uses that a value has in a block."""
 
 IMAGE_WORDS = 12
 """So many numbers in a block are copied from a constant rather than stored one by one, which takes LLVM long."""
@@ -38,6 +36,7 @@ IMAGE_WORDS = 12
 class Scope:
     """The data that the functions of a program share: its buffers, and its symbols in their order."""
 
+    dialect: LlvmDialect
     buffers: BufferTable
     symbols: Sequence[str]
 
@@ -54,37 +53,35 @@ class Layout:
         ]
 
 
+Content = ir.Value | int
+"""The value of a word of a block; a number stands for the address of that word of the block, -1 for null."""
+
+
 @dataclass
 class Block:
-    """A block that straight-line code fills, with its present values: each with its type, or a word's number."""
+    """A block that straight-line code fills, with its present values."""
 
-    name: str
-    values: list[tuple[str, str] | int]
+    address: ir.Value
+    values: list[Content]
 
 
 class RunWriter:
     """Writes `disc_run` of a segment, whose first command has the number `command`; a target has its commands.
 
     Sizes, addresses and, inside of loops and branches, whole argument blocks are the same whenever they are needed:
-    they are computed once, before the outermost loop or branch that uses them.
+    they are computed `once`, before the outermost loop or branch that uses them. `current` builds all else; the two are
+    one in straight-line code.
     """
 
     def __init__(self, scope: Scope, words: Words, segment: int, command: int):
         self.scope = scope
+        self.dialect = scope.dialect
         self.words = words
         self.segment = segment
-        self.once: list[str] = []
-        self.lines = self.once
-        self.count = 0
-        self.labels = 0
         self.command = command
-        self.words_of: dict[str, int] = {}
-        self.known: dict[object, str] = {}
         self.layouts: dict[Hashable, Layout] = {}
-        self.blocks: dict[Layout, Block] = {}
-        self.parts: list[str] = []
-        self.values: dict[ir.Value, str] = {}
-        self.numbers: dict[str, int] = {}
+        self.parts: list[ir.Operation] = []
+        self.values: dict[ir.Value, ir.Value] = {}
         self.images: dict[tuple[int, ...], str] = {}
         self.writers: dict[str, Callable[[ir.Operation], None]] = {
             "disc_host.bind": self.bind,
@@ -95,61 +92,67 @@ class RunWriter:
             "scf.index_switch": self.switch,
             **self.commands(),
         }
+        self._begin_part()
 
-    def emit(self, text: str, lines: list[str] | None = None) -> str:
-        """Write an op with a result, at the end of what is written or of `lines`; gives the result's name."""
-        self.count += 1
-        name = f"%r{self.count}"
-        (self.lines if lines is None else lines).append(f"  {name} = {text}")
-        return name
+    def _begin_part(self) -> None:
+        """Have what follows written as a function of its own, which computes anew what it needs.
 
-    def _once(self, key: object, text: str) -> str:
+        Only conditions are known to later ops besides, and a command never stands between one and what it is for.
+        """
+        self.function = self.dialect.function(function_name("disc_run", self.segment), [self.dialect.pointer] * 4)
+        self.runtime, self.buffers, self.plan, self.arena = self.function.arguments
+        self.once = self.current = self.function.body
+        self.known: dict[object, ir.Value] = {}
+        self.numbers: dict[ir.Value, int] = {}
+        self.blocks: dict[Layout, Block] = {}
+
+    def _once(self, key: object, build: Callable[[], ir.Value]) -> ir.Value:
         if key not in self.known:
-            self.known[key] = self.emit(text, self.once)
+            self.known[key] = build()
         return self.known[key]
 
-    def constant(self, number: int, bits: int = 64) -> str:
+    def constant(self, number: int, bits: int = 64) -> ir.Value:
         """An integer constant."""
-        name = self._once(("constant", number, bits), f"llvm.mlir.constant({number} : i{bits}) : i{bits}")
-        self.numbers[name] = number
-        return name
+        value = self._once(("constant", number, bits), lambda: self.once.constant(number, bits))
+        self.numbers[value] = number
+        return value
 
-    def runtime_function(self, name: str) -> str:
+    def runtime_function(self, name: str) -> ir.Value:
         """The address of a function of the runtime."""
-        index = abi.RUNTIME_CALLS[name]
-        address = self._once(
-            ("entry of", name), f"llvm.getelementptr %rt[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr"
-        )
-        return self._once(("function", name), f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
+        return self._once(("function", name), lambda: self._entry_of(self.runtime, abi.RUNTIME_CALLS[name]))
 
-    def size(self, e: Expr) -> str:
+    def _entry_of(self, table: ir.Value, index: int) -> ir.Value:
+        """An address in a table of addresses."""
+        return self.once.load(self.once.gep(table, index, self.dialect.pointer), self.dialect.pointer)
+
+    def size(self, e: Expr) -> ir.Value:
         """A constant, or the word that the plan computed."""
         if e.constant is not None:
             return self.constant(e.constant)
-        place = self.words.place(e)
-        address = self._once(("word", place), f"llvm.getelementptr %words[{place}] : (!llvm.ptr) -> !llvm.ptr, i64")
-        return self._once(e, f"llvm.load {address} : !llvm.ptr -> i64")
+        return self._once(e, lambda: self._planned(self.words.place(e)))
 
-    def pointer(self, buffer: ir.Value) -> str:
+    def _planned(self, place: int) -> ir.Value:
+        return self.once.load(self.once.gep(self.plan, place, self.dialect.i64), self.dialect.i64)
+
+    def pointer(self, buffer: ir.Value) -> ir.Value:
         """The address of a buffer."""
         place = self.scope.buffers.place(buffer)
         if not place.is_arena:
             return self.entry(place.index)
-        own = place.index == self.segment
-        arena = "%arena" if own else self.entry(self.scope.buffers.symbols + 1 + place.index)
-        offset = self.size(place.offset)
-        return self._once(place, f"llvm.getelementptr {arena}[{offset}] : (!llvm.ptr, i64) -> !llvm.ptr, i8")
+        return self._once(place, lambda: self._in_arena(place))
 
-    def entry(self, index: int) -> str:
+    def _in_arena(self, place: BufferSlice) -> ir.Value:
+        own = place.index == self.segment
+        arena = self.arena if own else self.entry(self.scope.buffers.symbols + 1 + place.index)
+        return self.once.gep(arena, self.size(place.offset), self.dialect.i8)
+
+    def entry(self, index: int) -> ir.Value:
         """An entry of the table of buffers."""
-        address = self._once(
-            ("address", index), f"llvm.getelementptr %buffers[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr"
-        )
-        return self._once(BufferSlice(index), f"llvm.load {address} : !llvm.ptr -> !llvm.ptr")
+        return self._once(BufferSlice(index), lambda: self._entry_of(self.buffers, index))
 
     # ---- argument blocks --------------------------------------------------------------------------------------------
 
-    def filled(self, entries: Callable[[], Sequence[Entry]], op: ir.Operation, *more: Hashable) -> str:
+    def filled(self, entries: Callable[[], Sequence[Entry]], op: ir.Operation, *more: Hashable) -> ir.Value:
         """The address of a block of words, some of which are the addresses of operands of `op`.
 
         Ops of one name with equal attributes of `call`, and equal `more`, have equal `entries`. Straight-line code has
@@ -160,106 +163,95 @@ class RunWriter:
         if key not in self.layouts:
             self.layouts[key] = Layout(entries())
         layout = self.layouts[key]
-        if self.lines is not self.once:
+        if self.current is not self.once:
             values = self._values(layout, op)
-            known = ("filled", *values)
-            if known not in self.known:
-                self.known[known] = self._address(self._new_block(values), 0)
-            return self.known[known]
+            return self._once(("filled", *values), lambda: self._address(self._new_block(values), 0))
         block = self.blocks.get(layout)
         if block is None:
             values = self._values(layout, op)
             block = self.blocks[layout] = Block(self._new_block(values), values)
-            return self._address(block.name, 0)
+            return self._address(block.address, 0)
         for word, number in layout.addresses:
-            value = (self.pointer(op.operands[number]), "!llvm.ptr")
+            value = self.pointer(op.operands[number])
             if block.values[word] != value:
                 block.values[word] = value
-                self._store(block.name, word, value)
-        return self._address(block.name, 0)
+                self._store(block.address, word, value)
+        return self._address(block.address, 0)
 
-    def _new_block(self, values: Sequence[tuple[str, str] | int]) -> str:
-        name = f"%block{len(self.words_of)}"
-        self.words_of[name] = len(values)
-        self._fill(name, values)
-        return name
+    def _new_block(self, values: Sequence[Content]) -> ir.Value:
+        block = self.function.slot(len(values))
+        self._fill(block, values)
+        return block
 
-    def _values(self, layout: Layout, op: ir.Operation) -> list[tuple[str, str] | int]:
+    def _values(self, layout: Layout, op: ir.Operation) -> list[Content]:
         return [entry.number if isinstance(entry, Word) else self._value(entry, op) for entry in layout.entries]
 
-    def _value(self, entry: Entry, op: ir.Operation) -> tuple[str, str]:
-        """The value of a word and its type."""
+    def _value(self, entry: Entry, op: ir.Operation) -> ir.Value:
+        """The value of a word."""
         if isinstance(entry, Buffer):
-            return (self.null() if entry.number < 0 else self.pointer(op.operands[entry.number]), "!llvm.ptr")
+            return self.null() if entry.number < 0 else self.pointer(op.operands[entry.number])
         if isinstance(entry, Symbol):
-            return (self.symbol(entry.name) if entry.name else self.null(), "!llvm.ptr")
+            return self.symbol(entry.name) if entry.name else self.null()
         if isinstance(entry, Runtime):
-            return "%rt", "!llvm.ptr"
+            return self.runtime
         if isinstance(entry, Word):
             raise CompilerError("host: a word is told another's address")
-        return (self.constant(entry) if isinstance(entry, int) else self.size(entry), "i64")
+        return self.constant(entry) if isinstance(entry, int) else self.size(entry)
 
-    def _fill(self, block: str, values: Sequence[tuple[str, str] | int]) -> None:
-        """Store the words; those that are numbers in one copy of a constant image, where they are many.
-
-        A number stands for the address of that word of the block, -1 for null.
-        """
-        values = [(self.null(), "!llvm.ptr") if value == -1 else value for value in values]
-        numbers = [None if isinstance(value, int) else self.numbers.get(value[0]) for value in values]
+    def _fill(self, block: ir.Value, contents: Sequence[Content]) -> None:
+        """Store the words; those that are numbers in one copy of a constant image, where they are many."""
+        values = [self.null() if content == -1 else content for content in contents]
+        numbers = [None if isinstance(value, int) else self.numbers.get(value) for value in values]
         has_image = sum(n is not None for n in numbers) >= IMAGE_WORDS
         if has_image:
             self._copy_image(block, tuple(n or 0 for n in numbers))
-        for word, (entry, number) in enumerate(zip(values, numbers, strict=True)):
+        for word, (value, number) in enumerate(zip(values, numbers, strict=True)):
             if has_image and number is not None:
                 continue
-            self._store(block, word, (self._address(block, entry), "!llvm.ptr") if isinstance(entry, int) else entry)
+            self._store(block, word, self._address(block, value) if isinstance(value, int) else value)
 
-    def _store(self, block: str, word: int, value: tuple[str, str]) -> None:
-        self.once.append(f"  llvm.store {value[0]}, {self._address(block, word)} : {value[1]}, !llvm.ptr")
+    def _store(self, block: ir.Value, word: int, value: ir.Value) -> None:
+        self.once.store(value, self._address(block, word))
 
-    def _copy_image(self, block: str, words: tuple[int, ...]) -> None:
+    def _copy_image(self, block: ir.Value, words: tuple[int, ...]) -> None:
         name = self.images.setdefault(words, f"block_{self.segment}_{len(self.images)}")
         source, size = self.symbol(name), self.constant(8 * len(words))
-        self.once.append(
-            f'  "llvm.intr.memcpy"({self._address(block, 0)}, {source}, {size}) '
-            "<{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()"
-        )
+        self.once.memcpy(self._address(block, 0), source, size)
 
-    def _address(self, block: str, word: int) -> str:
-        return self._once((block, word), f"llvm.getelementptr {block}[{word}] : (!llvm.ptr) -> !llvm.ptr, i64")
+    def _address(self, block: ir.Value, word: int) -> ir.Value:
+        return self._once((block, word), lambda: self.once.gep(block, word, self.dialect.i64))
 
-    def symbol(self, name: str) -> str:
+    def symbol(self, name: str) -> ir.Value:
         """The address of a function or constant of the module."""
-        return self._once(("symbol", name), f"llvm.mlir.addressof @{name} : !llvm.ptr")
+        return self._once(("symbol", name), lambda: self.once.address_of(name))
 
-    def null(self) -> str:
+    def null(self) -> ir.Value:
         """No address."""
-        name = self._once("null", "llvm.mlir.zero : !llvm.ptr")
-        self.numbers[name] = 0
-        return name
+        value = self._once("null", self.once.null)
+        self.numbers[value] = 0
+        return value
 
     # ---- ops --------------------------------------------------------------------------------------------------------
 
     def write(self, ops: Iterable[ir.Operation]) -> None:
         """All of `ops`, in order. Ops that only name buffers and sizes are looked at where they are used."""
         for op in ops:
-            if len(self.once) > PART_LINES and self.lines is self.once and is_command(op):
+            if self.once.count > PART_OPS and self.current is self.once and is_command(op):
                 self._end_part()
+                self._begin_part()
             write = self.writers.get(op.name)
             if write is not None:
                 write(op)
                 self.command += is_command(op)
 
     def _end_part(self) -> None:
-        """Have what follows written as a function of its own, which computes anew what it needs.
-
-        Only conditions are known to later ops besides, and a command never stands between one and what it is for.
-        """
-        self.parts.append(self._function(self._part_name(len(self.parts)), self.once))
-        self.once = self.lines = []
-        self.words_of = {}
-        self.known = {}
-        self.blocks = {}
+        """End what is written so far. It is not inlined and, without branches, not optimised, as `disc_run` is not."""
+        function = self.function
+        function.body.return_()
+        function.op.attributes["sym_name"] = ir.StringAttr.get(self._part_name(len(self.parts)))
+        has_branches = len(function.op.regions[0].blocks) > 1
+        function.pass_through("noinline", *(() if has_branches else ("optnone",)))
+        self.parts.append(function.op)
 
     def _part_name(self, number: int) -> str:
         return f"{function_name('disc_run', self.segment)}_part_{number}"
@@ -268,128 +260,105 @@ class RunWriter:
         """The target's writers of ops that have an effect."""
         raise NotImplementedError
 
-    def runtime_call(self, function: str, operands: str) -> None:
+    def runtime_call(self, function: str, *operands: ir.Value) -> None:
         """Call a function of the runtime."""
-        types = abi.RUNTIME_FUNCTIONS[function].llvm_parameters
-        self.lines.append(
-            f"  llvm.call {self.runtime_function(function)}(%rt, {operands}, {self.constant(self.command)}) "
-            f": !llvm.ptr, ({types}) -> ()"
-        )
+        callee = self.runtime_function(function)
+        self.current.call(callee, self.runtime, *operands, self.constant(self.command))
 
     # ---- what depends on data ---------------------------------------------------------------------------------------
 
-    def read(self, address: str, width: int) -> str:
-        """The integer of `width` bits at an address of a buffer, after the commands before it."""
+    def read(self, address: ir.Value, type_: ir.Type) -> ir.Value:
+        """The integer of a type at an address of a buffer, after the commands before it."""
         raise NotImplementedError
 
     def bind(self, op: ir.Operation) -> None:
         """Symbols from data."""
         call: Bind = call_of(op)
         element = ir.IntegerType(call.element)
+        type_ = ir.IntegerType.get_signless(element.width)
         source, table = self.pointer(op.operands[0]), self.entry(self.scope.buffers.symbols)
-        type_ = f"i{element.width}"
         for number, name in enumerate(call.symbols):
-            address = self.emit(f"llvm.getelementptr {source}[{number}] : (!llvm.ptr) -> !llvm.ptr, {type_}")
-            value = self.read(address, element.width)
+            value = self.read(self.current.gep(source, number, type_), type_)
             if element.width < 64:
-                value = self.emit(f"llvm.{'zext' if element.is_unsigned else 'sext'} {value} : {type_} to i64")
+                value = self.current.extended(value, element.is_unsigned)
             position = self.scope.symbols.index(name)
-            target = self.emit(f"llvm.getelementptr {table}[{position}] : (!llvm.ptr) -> !llvm.ptr, i64")
-            self.lines.append(f"  llvm.store {value}, {target} : i64, !llvm.ptr")
+            self.current.store(value, self.current.gep(table, position, self.dialect.i64))
 
     def load(self, op: ir.Operation) -> None:
         """The one element of a buffer, of which the op has a view."""
         address = self.pointer(op.operands[0].owner.operands[0])
-        self.values[op.results[0]] = self.read(address, ir.IntegerType(op.results[0].type).width)
+        self.values[op.results[0]] = self.read(address, op.results[0].type)
 
     # ---- loops and branches -----------------------------------------------------------------------------------------
 
     def compare(self, op: ir.Operation) -> None:
         """Tells whether a byte is not 0."""
         byte = self.values[op.operands[0]]
-        self.values[op.results[0]] = self.emit(f'llvm.icmp "ne" {byte}, {self.constant(0, 8)} : i8')
+        self.values[op.results[0]] = self.current.compare("ne", byte, self.constant(0, 8))
 
     @contextmanager
-    def _nested(self) -> Iterator[int]:
-        """Lines go behind everything that they need once; gives a number for the labels."""
-        outermost = self.lines is self.once
+    def _nested(self, terminator: ir.Operation, behind: ir.Block) -> Iterator[None]:
+        """Put what ops need once before `terminator`, until those of the block `behind`."""
+        outermost = self.current is self.once
         if outermost:
-            self.lines = []
-        self.labels += 1
-        yield self.labels
+            self.once.point = ir.InsertionPoint(terminator)
+            self.current = Builder(self.dialect, self.once.point)
+        yield
         if outermost:
-            self.once.extend(self.lines)
-            self.lines = self.once
+            self.once.count += self.current.count
+            self.current = self.once
+        self.current.enter(behind)
 
     def loop(self, op: ir.Operation) -> None:
         """`scf.while`."""
         before, body = (region.blocks[0] for region in op.regions)
-        with self._nested() as number:
-            self.lines += [f"  llvm.br ^condition{number}", f"^condition{number}:"]
+        condition, trip, behind = self.current.blocks(3)
+        with self._nested(self.current.br(condition), behind):
+            self.current.enter(condition)
             self.write(inner.operation for inner in before.operations)
             goes_on = self.values[before.operations[len(before.operations) - 1].operands[0]]
-            self.lines += [f"  llvm.cond_br {goes_on}, ^body{number}, ^exit{number}", f"^body{number}:"]
-            self.begin_trip(number)
+            self.current.cond_br(goes_on, trip, behind)
+            self.current.enter(trip)
+            self.begin_trip()
             self.write(inner.operation for inner in body.operations)
-            self.lines += [f"  llvm.br ^condition{number}", f"^exit{number}:"]
+            self.current.br(condition)
 
-    def begin_trip(self, number: int) -> None:
-        """Emit the code that each trip of the loop of this number begins with."""
+    def begin_trip(self) -> None:
+        """Write what each trip of a loop begins with."""
 
     def branch(self, op: ir.Operation) -> None:
         """`scf.if`."""
-        condition = self.values[op.operands[0]]
-        with self._nested() as number:
-            self.lines.append(f"  llvm.cond_br {condition}, ^branch{number}_0, ^branch{number}_1")
-            self._branches(op, number)
+        yes, no, behind = self.current.blocks(3)
+        terminator = self.current.cond_br(self.values[op.operands[0]], yes, no)
+        self._branches(op, terminator, [yes, no], behind)
 
     def switch(self, op: ir.Operation) -> None:
         """`scf.index_switch`, whose default is its first region."""
-        (cast,) = (op.operands[0].owner,)
-        index, type_ = self.values[cast.operands[0]], cast.operands[0].type
-        with self._nested() as number:
-            values = enumerate(ir.DenseI64ArrayAttr(op.attributes["cases"]), 1)
-            cases = ", ".join(f"{value}: ^branch{number}_{region}" for region, value in values)
-            self.lines.append(f"  llvm.switch {index} : {type_}, ^branch{number}_0 [{cases}]")
-            self._branches(op, number)
+        cast = op.operands[0].owner
+        *blocks, behind = self.current.blocks(len(op.regions) + 1)
+        cases = dict(zip(ir.DenseI64ArrayAttr(op.attributes["cases"]), blocks[1:], strict=True))
+        terminator = self.current.switch(self.values[cast.operands[0]], blocks[0], cases)
+        self._branches(op, terminator, blocks, behind)
 
-    def _branches(self, op: ir.Operation, number: int) -> None:
-        for position, region in enumerate(op.regions):
-            self.lines.append(f"^branch{number}_{position}:")
-            self.write(inner.operation for inner in region.blocks[0].operations)
-            self.lines.append(f"  llvm.br ^exit{number}")
-        self.lines.append(f"^exit{number}:")
+    def _branches(
+        self, op: ir.Operation, terminator: ir.Operation, blocks: Sequence[ir.Block], behind: ir.Block
+    ) -> None:
+        with self._nested(terminator, behind):
+            for region, block in zip(op.regions, blocks, strict=True):
+                self.current.enter(block)
+                self.write(inner.operation for inner in region.blocks[0].operations)
+                self.current.br(behind)
 
-    def globals(self) -> list[str]:
+    def globals(self) -> list[ir.Operation]:
         """The constant images that the function refers to."""
-        return [
-            f"llvm.mlir.global internal constant @{name}(dense<{list(words)}> : tensor<{len(words)}xi64>) "
-            f"{{alignment = 64 : i64}} : !llvm.array<{len(words)} x i64>"
-            for words, name in self.images.items()
-        ]
+        return [self.dialect.constant_words(name, words) for words, name in self.images.items()]
 
-    def texts(self) -> list[str]:
+    def functions(self) -> list[ir.Operation]:
         """The functions that were written, the last of which calls the others where there are any."""
-        name = function_name("disc_run", self.segment)
-        if not self.parts:
-            return [self._function(name, self.once)]
-        self._end_part()
-        arguments = ", ".join(_ARGUMENTS)
-        names = map(self._part_name, range(len(self.parts)))
-        calls = [f"  llvm.call @{part}({arguments}) : ({_POINTERS}) -> ()" for part in names]
-        return [*self.parts, self._function(name, calls)]
-
-    def _function(self, name: str, lines: Sequence[str]) -> str:
-        """A function of lines. A part is not inlined and, without branches, not optimised, as `disc_run` is not."""
-        blocks = (
-            f"  {block}_words = llvm.mlir.constant({words} : i64) : i64\n"
-            f"  {block} = llvm.alloca {block}_words x i64 : (i64) -> !llvm.ptr"
-            for block, words in self.words_of.items()
-        )
-        arguments = ", ".join(f"{argument}: !llvm.ptr" for argument in _ARGUMENTS)
-        attributes = ""
-        if name != function_name("disc_run", self.segment):
-            has_branches = any(line.startswith("^") for line in lines)
-            attributes = 'attributes {passthrough = ["noinline"' + ("" if has_branches else ', "optnone"') + "]} "
-        body = "\n".join((*blocks, *lines))
-        return f"llvm.func @{name}({arguments}) {attributes}{{\n{body}\n  llvm.return\n}}"
+        if self.parts:
+            self._end_part()
+            self._begin_part()
+            for number in range(len(self.parts)):
+                self.once.call(self._part_name(number), *self.function.arguments)
+        self.function.body.return_()
+        return [*self.parts, self.function.op]

@@ -9,17 +9,15 @@ from typing import Any
 from shlo_disc.lowering.codegen import Routines
 from shlo_disc.lowering.host_llvm.library import LibraryTable
 from shlo_disc.lowering.host_llvm.plan import Words
-from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram, append_text, append_texts
+from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
 from shlo_disc.lowering.kernel_module import kernel_module_of
-from shlo_disc.lowering.launches import CLEAR, COPY
-from shlo_disc.lowering_cpu.host.block_kernels import clear_text, copy_text
-from shlo_disc.lowering_cpu.host.blocks import entry_name
-from shlo_disc.lowering_cpu.host.entry import write_entry
+from shlo_disc.lowering_cpu.host.block_kernels import build_clear, build_copy
+from shlo_disc.lowering_cpu.host.entry import build_entry
 from shlo_disc.lowering_cpu.host.run import CpuRunWriter
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import tile_routines
-from shlo_disc.lowering_cpu.micro_kernels.winograd_kernel import DECLARATIONS, transform_routines
+from shlo_disc.lowering_cpu.micro_kernels.winograd_kernel import SIGNATURES, transform_routines
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import (
     DYNAMIC_DIMS,
@@ -33,7 +31,7 @@ from shlo_disc.shape_dialect.dialect.host import (
 )
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.dtypes import BY_MLIR
-from shlo_disc.shape_dialect.mlir import func, ir
+from shlo_disc.shape_dialect.mlir import ir
 
 
 def lower_host(module: ir.Module, signature: Signature, vector_bits: int) -> LoweredProgram:
@@ -55,12 +53,12 @@ class _CpuProgram(HostProgram):
         """One that calls kernels and the runtime."""
         return CpuRunWriter(scope, words, segment, command, self.library.index)
 
-    def append_callees(self) -> Sequence[str]:
+    def append_callees(self) -> None:
         """Kernels; micro-kernels and the functions of Winograd's algorithm are declared."""
-        tiles = [f"llvm.func @{name}({abi.TILE.llvm_parameters})" for name in self._tiles()]
-        declarations = [*tiles, *(DECLARATIONS if self._may_transform() else ())]
-        append_texts(self.target, declarations, [])
-        return [*self._append_kernels(), *declarations]
+        declared = dict.fromkeys(self._tiles(), abi.TILE) | (SIGNATURES if self._may_transform() else {})
+        for name, function in declared.items():
+            self.target.body.append(self.dialect.declaration(name, self.dialect.parameters(function)))
+        self._append_kernels()
 
     def modules(self) -> Mapping[str, ir.Module]:
         """One object."""
@@ -88,25 +86,21 @@ class _CpuProgram(HostProgram):
 
     # ---- kernels ----------------------------------------------------------------------------------------------------
 
-    def _append_kernels(self) -> list[str]:
-        """The kernels and their entry points; returns the declarations of these."""
+    def _append_kernels(self) -> None:
+        """The kernels and their entry points."""
         kernels = [op.operation.clone() for op in self.kernels.regions[0].blocks[0].operations]
-        names = []
         for kernel in kernels:
             self.target.body.append(kernel)
         for kernel in (op.opview for op in kernels if DYNAMIC_DIMS in op.attributes):
-            append_text(self.target, write_entry(kernel), [_declaration(kernel)])
-            names.append(kernel.name.value)
+            self.target.body.append(build_entry(self.dialect, kernel))
             kernel.attributes["llvm.always_inline"] = ir.UnitAttr.get()
             del kernel.attributes[DYNAMIC_DIMS]
             if RUNTIME_SIZE in kernel.attributes:
                 del kernel.attributes[RUNTIME_SIZE]
         used = {op.name for op in self.ops}
-        for op, name, text in (("disc_host.copy", COPY, copy_text), ("disc_host.clear", CLEAR, clear_text)):
+        for op, build in (("disc_host.copy", build_copy), ("disc_host.clear", build_clear)):
             if op in used:
-                append_text(self.target, text(), [])
-                names.append(name)
-        return [f"llvm.func @{entry_name(name)}({abi.KERNEL.llvm_parameters})" for name in names]
+                self.target.body.append(build(self.dialect))
 
     def _tiles(self) -> dict[str, GemmTile]:
         calls: list[Gemm | ConvolutionCall | AttentionCall] = [call_of(op) for op in self.ops if op.name in _TILED]
@@ -148,7 +142,3 @@ def _pack_row(buffer: int, form: Packed) -> dict[str, Any]:
         "n_stride": form.n_stride,
         "columns": form.tile.columns,
     }
-
-
-def _declaration(kernel: func.FuncOp) -> str:
-    return f"func.func private @{kernel.name.value}({', '.join(map(str, kernel.type.inputs))})"

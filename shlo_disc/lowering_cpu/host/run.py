@@ -12,7 +12,6 @@ from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
 from shlo_disc.lowering.launches import CLEAR, COPY
 from shlo_disc.lowering_cpu.host.block_kernels import BLOCK_BYTES, BLOCK_GRAIN
 from shlo_disc.lowering_cpu.host.blocks import attention_block, convolution_block, entry_name, gemm_block
-from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import Bytes, KernelUse, LibraryCall, call_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
@@ -48,14 +47,12 @@ class CpuRunWriter(RunWriter):
         block = self.filled(lambda: kernel_arguments(use, range(len(op.operands)), Runtime()), op)
         self._launch(use.kernel, block, use.items, use.grain)
 
-    def _launch(self, name: str, block: str, items: Expr, grain: Expr) -> None:
+    def _launch(self, name: str, block: ir.Value, items: Expr, grain: Expr) -> None:
         if items.constant == 1:
-            types = f": ({abi.KERNEL.llvm_parameters}) -> ()"
-            operands = f"{block}, {self.constant(0)}, {self.constant(1)}"
-            self.lines.append(f"  llvm.call @{entry_name(name)}({operands}) {types}")
+            self.current.call(entry_name(name), block, self.constant(0), self.constant(1))
             return
-        operands = f"{self.symbol(entry_name(name))}, {block}, {self.size(items)}, {self.size(grain)}"
-        self.runtime_call("launch", operands)
+        kernel = self.symbol(entry_name(name))
+        self.runtime_call("launch", kernel, block, self.size(items), self.size(grain))
 
     def gemm(self, op: ir.Operation) -> None:
         """Matrix products."""
@@ -73,7 +70,7 @@ class CpuRunWriter(RunWriter):
         """A library function."""
         call: LibraryCall = call_of(op)
         block = self.filled(lambda: library_words(call), op)
-        self.runtime_call("call", f"{self.constant(self.library_index(call))}, {block}")
+        self.runtime_call("call", self.constant(self.library_index(call)), block)
 
     def copy(self, op: ir.Operation) -> None:
         """Bytes from one buffer to another."""
@@ -87,26 +84,28 @@ class CpuRunWriter(RunWriter):
         call: Bytes = call_of(op)
         self._launch(name, self.filled(lambda: entries, op), ceildiv(call.bytes, BLOCK_BYTES), Expr.const(BLOCK_GRAIN))
 
-    def begin_trip(self, number: int) -> None:
+    def begin_trip(self) -> None:
         """Tell the runtime of one trip in so many, if it wants to know."""
-        function, types = self.runtime_function("trip"), abi.RUNTIME_FUNCTIONS["trip"].llvm_parameters
-        if "%trips" not in self.words_of:
-            self.words_of["%trips"] = 1
-            self.once.append(f"  llvm.store {self.constant(0)}, %trips : i64, !llvm.ptr")
-        asks = self._once("asks", f'llvm.icmp "ne" {function}, {self.null()} : !llvm.ptr')
-        count = self.emit(f"llvm.add {self.emit('llvm.load %trips : !llvm.ptr -> i64')}, {self.constant(1)} : i64")
-        self.lines.append(f"  llvm.store {count}, %trips : i64, !llvm.ptr")
-        rest = self.emit(f"llvm.and {count}, {self.constant(TRIPS_UNSEEN)} : i64")
-        is_seen = self.emit(f'llvm.icmp "eq" {rest}, {self.constant(0)} : i64')
-        is_told = self.emit(f"llvm.and {asks}, {is_seen} : i1")
-        self.lines += [
-            f"  llvm.cond_br {is_told}, ^ask{number}, ^trip{number}",
-            f"^ask{number}:",
-            f"  llvm.call {function}(%rt) : !llvm.ptr, ({types}) -> ()",
-            f"  llvm.br ^trip{number}",
-            f"^trip{number}:",
-        ]
+        function, ops = self.runtime_function("trip"), self.current
+        trips = self._once("trips", self._no_trips)
+        asks = self._once("asks", lambda: self.once.compare("ne", function, self.null()))
+        count = ops.arithmetic("add", ops.load(trips, self.dialect.i64), self.constant(1))
+        ops.store(count, trips)
+        rest = ops.arithmetic("and", count, self.constant(TRIPS_UNSEEN))
+        is_seen = ops.compare("eq", rest, self.constant(0))
+        ask, trip = ops.blocks(2)
+        ops.cond_br(ops.arithmetic("and", asks, is_seen), ask, trip)
+        ops.enter(ask)
+        ops.call(function, self.runtime)
+        ops.br(trip)
+        ops.enter(trip)
 
-    def read(self, address: str, width: int) -> str:
+    def _no_trips(self) -> ir.Value:
+        """The address of the number of trips so far."""
+        trips = self.function.slot(1)
+        self.once.store(self.constant(0), trips)
+        return trips
+
+    def read(self, address: ir.Value, type_: ir.Type) -> ir.Value:
         """The integer at an address."""
-        return self.emit(f"llvm.load {address} : !llvm.ptr -> i{width}")
+        return self.current.load(address, type_)

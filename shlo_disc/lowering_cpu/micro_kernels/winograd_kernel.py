@@ -29,11 +29,8 @@ SUMS = "winograd_sums_f32"
 FUNCTIONS = (PATCH, WEIGHTS, SUMS)
 """In the order of the fields of `DiscConvolution`."""
 
-DECLARATIONS = (
-    f"llvm.func @{PATCH}({abi.TRANSFORM_PATCH.llvm_parameters})",
-    f"llvm.func @{WEIGHTS}({abi.TRANSFORM_WEIGHTS.llvm_parameters})",
-    f"llvm.func @{SUMS}({abi.GATHER_PATCH.llvm_parameters})",
-)
+SIGNATURES = {PATCH: abi.TRANSFORM_PATCH, WEIGHTS: abi.TRANSFORM_WEIGHTS, SUMS: abi.GATHER_PATCH}
+"""Their types."""
 
 EDGE = 4
 """Results of a patch in each direction."""

@@ -11,8 +11,10 @@ from types import MappingProxyType
 import pytest
 
 from shlo_disc.lowering.codegen import CpuTarget, compile_to_object, lower_to_llvm, to_llvm_ir
+from shlo_disc.lowering.host_llvm.builder import LlvmDialect
 from shlo_disc.lowering.host_llvm.plan import Words, write_plan
 from shlo_disc.runtime._native import ObjectCode
+from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.host import Check
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -30,10 +32,12 @@ class Plan:
     def __init__(self, sizes: Sequence[Expr], least: Mapping[str, int] = MappingProxyType({})):
         self.sizes = sizes
         checks = [Check("min", Relation.ge(Expr.symbol(name), number), "") for name, number in least.items()]
-        with ir.Context(), ir.Location.unknown():
-            module = ir.Module.parse(write_plan(SYMBOLS, checks, Words(list(sizes))))
-            text = to_llvm_ir(lower_to_llvm(module))
-        self._code = ObjectCode(compile_to_object(text, CpuTarget.host(), 1))
+        with make_context(), ir.Location.unknown():
+            module = ir.Module.create()
+            module.body.append(write_plan(LlvmDialect(), SYMBOLS, checks, Words(list(sizes))))
+            self.text = str(module)
+            llvm_ir = to_llvm_ir(lower_to_llvm(module))
+        self._code = ObjectCode(compile_to_object(llvm_ir, CpuTarget.host(), 1))
         words = ctypes.POINTER(ctypes.c_int64)
         self._function = ctypes.CFUNCTYPE(ctypes.c_int64, words, words)(self._code.function("disc_plan"))
 
@@ -112,8 +116,7 @@ def test_multiples_are_checked_up_to_the_largest() -> None:
     product = Expr.symbol("a") * Expr.symbol("b")
     for factors in ((6, 4, 2), (2, 4, 6), (-6, -2, 3)):
         plan = Plan([product * factor for factor in factors])
-        text = write_plan(SYMBOLS, [], Words(plan.sizes))
-        assert text.count("smul.with.overflow") == 1 + (3 if factors[0] == 2 else 1 + (factors[0] < 0))
+        assert plan.text.count("smul.with.overflow") == 1 + (3 if factors[0] == 2 else 1 + (factors[0] < 0))
         for n in (1, LARGEST // 6, LARGEST // 6 + 1, LARGEST // 4, LARGEST // 3, LARGEST // 2, LARGEST // 2 + 1):
             values = [number * n for number in factors]
             fits = all(SMALLEST <= value <= LARGEST for value in values)
@@ -138,4 +141,4 @@ def test_what_does_not_fit_is_said() -> None:
 
 def test_a_quotient_and_its_remainder_share_a_division() -> None:
     a, b = Expr.symbol("a"), Expr.symbol("b")
-    assert write_plan(SYMBOLS, [], Words([a // b, a % b])).count("llvm.srem") == 1
+    assert Plan([a // b, a % b]).text.count("llvm.srem") == 1

@@ -94,7 +94,7 @@ def test_a_host_program_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         y = lax.cond(jnp.sum(y) > 0, layers(2), lambda v: v * 2, layers(5)(y))
         return layers(2)(y)
 
-    monkeypatch.setattr(host_run, "PART_LINES", 20)
+    monkeypatch.setattr(host_run, "PART_OPS", 20)
     options = shlo_disc.Options(cache_dir="")
     executable = shlo_disc.compile(function, args=(("b, 8", "float32"),), options=options)
     assert "disc_run_part_2" in executable.as_text("llvm")
