@@ -32,7 +32,8 @@ SECOND = ("models", "ops")
 
 PACKAGE = (
     "__init__.py", "errors.py", "options", "runtime", "shape_dialect/__init__.py",
-    "shape_dialect/custom_calls.py", "shape_dialect/dtypes.py", "shape_dialect/symbolic",
+    "shape_dialect/compile_state.py", "shape_dialect/custom_calls.py", "shape_dialect/dtypes.py",
+    "shape_dialect/policy.py", "shape_dialect/symbolic",
 )  # fmt: skip
 """The part of shlo_disc that loads and calls programs."""
 BENCHMARKS = (

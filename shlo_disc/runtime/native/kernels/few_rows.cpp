@@ -28,6 +28,7 @@ constexpr int64_t kChunkBytes = 16 << 10;    // of a row of A used together, in 
 constexpr int64_t kMostStrips = 80;          // rows of A for strips, whose copies the scratch holds
 constexpr int64_t kMostTiles = 3;            // of rows of A, for which B is read where it lies
 constexpr int64_t kRowsByStrips = 80;        // of A, at least, where strips take less time than packed tiles
+constexpr int64_t kRowsOfSmall = 36;         // the same where B is small
 constexpr int64_t kSmallBytes = 256 << 10;   // of B, below which tiles take no longer than strips
 constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
 constexpr int64_t kMostSums = 3;             // rows of A for sums, with registers of 256 bits
@@ -205,8 +206,9 @@ private:
 } // namespace
 
 int64_t most_rows_in_place(const DiscDot &dot) {
-  bool has_strips = dot.format <= 1 && dot.b_n == 1;
-  return std::max(kMostTiles * dot.tile_rows, has_strips ? kRowsByStrips : 0);
+  bool is_small = dot.k * dot.b_k * (dot.format == 0 ? 4 : 8) < kSmallBytes;
+  int64_t by_strips = dot.format > 1 || dot.b_n != 1 ? 0 : is_small ? kRowsOfSmall : kRowsByStrips;
+  return std::max(kMostTiles * dot.tile_rows, by_strips);
 }
 
 bool has_few_rows(const DiscDot &dot) {
