@@ -2,6 +2,7 @@
 #include "attention.h"
 
 #include "core/aligned.h"
+#include "core/bfloat16.h"
 #include "blas.h"
 #include "gemm_blocks.h"
 #include "gemm_formats.h"
@@ -51,13 +52,6 @@ template <typename T> T largest(const T *elements, int64_t step, int64_t count) 
     found = bits > found ? bits : found;
   }
   return std::bit_cast<T>(found);
-}
-
-/// To the nearest, and to the even one of two; NaNs stay NaNs.
-uint16_t to_bf16(float value) {
-  auto bits = std::bit_cast<uint32_t>(value);
-  uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-  return static_cast<uint16_t>(value != value ? bits >> 16 | 0x40 : rounded);
 }
 
 /// Sums have type T, as have the words of packed forms. Weights have the operands' type: where that is narrower, they do

@@ -3,16 +3,15 @@
 //
 // Rows: C[i, :] = A[i, :] B[g], where row i belongs to group g; rows of no group are 0. Contraction: C[g] = A_g' B_g of
 // the group's rows. Either way each group is a product of its own, whose C is cut into blocks of up to kBlockRows rows
-// and kBlockBytes of columns; the blocks of all groups are one range of items, which threads share.
+// and kRowBytes of columns; the blocks of all groups are one range of items, which threads share.
 #include "library_call.h"
 
-#include "core/dtype.h"
+#include "core/bfloat16.h"
 #include "core/strided_copy.h"
 #include "gemm_blocks.h"
 #include "strip_products.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 namespace disc {
@@ -42,24 +41,13 @@ struct Bfloat16 {
 
 DISC_INLINE float widened(float value) { return value; }
 DISC_INLINE double widened(double value) { return value; }
-DISC_INLINE float widened(Bfloat16 value) {
-  uint32_t bits = static_cast<uint32_t>(value.bits) << 16;
-  float result;
-  std::memcpy(&result, &bits, sizeof(result));
-  return result;
-}
+DISC_INLINE float widened(Bfloat16 value) { return from_bf16(value.bits); }
 DISC_INLINE float widened(_Float16 value) { return static_cast<float>(value); }
 
 DISC_INLINE void narrow(float value, float &target) { target = value; }
 DISC_INLINE void narrow(double value, double &target) { target = value; }
 DISC_INLINE void narrow(float value, _Float16 &target) { target = static_cast<_Float16>(value); }
-/// To the nearest, ties to even; NaN stays one.
-DISC_INLINE void narrow(float value, Bfloat16 &target) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  uint32_t rounded = bits + 0x7fff + ((bits >> 16) & 1);
-  target.bits = static_cast<uint16_t>(std::isnan(value) ? bits >> 16 | 0x40 : rounded >> 16);
-}
+DISC_INLINE void narrow(float value, Bfloat16 &target) { target.bits = to_bf16(value); }
 
 /// Copies a matrix of any element type; its rows or its columns are dense.
 template <typename S, typename T>
@@ -260,8 +248,10 @@ void ragged_dot(const Call &call) {
   if (element == "bf16")
     return result == "f32" ? run_ragged_dot<Bfloat16, float, float>(call)
                            : run_ragged_dot<Bfloat16, float, Bfloat16>(call);
-  return result == "f32" ? run_ragged_dot<_Float16, float, float>(call)
-                         : run_ragged_dot<_Float16, float, _Float16>(call);
+  if (element == "f16")
+    return result == "f32" ? run_ragged_dot<_Float16, float, float>(call)
+                           : run_ragged_dot<_Float16, float, _Float16>(call);
+  report_failure("ragged_dot of " + element + " is not known");
 }
 
 } // namespace
