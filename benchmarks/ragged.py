@@ -64,7 +64,7 @@ def ragged(x: Any, w: Any, sizes: Any) -> Any:
 
 
 def gradients(x: Any, w: Any, sizes: Any, y: Any) -> Any:
-    """Those of both sides, for one of the result."""
+    """The gradients of both sides, for one of the result."""
     return jax.vjp(lambda x, w: ragged(x, w, sizes), x, w)[1](y)
 
 

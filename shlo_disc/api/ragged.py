@@ -159,10 +159,10 @@ def take_rows(ragged: Ragged, table: Any) -> jax.Array:
 def map(function: Callable[..., Any], ragged: Ragged, width: Any) -> Ragged:
     """`function(row, length)` of each row, padded to `width` with zeros: it returns a row of as many elements.
 
-    width: at least the longest row, as longer ones are cut. Rows are worked on together, by `jax.vmap`.
+    Longer rows are cut to `width`, and so are theirs in the result. Rows are worked on together, by `jax.vmap`.
     """
-    results = jax.vmap(function)(pad(ragged, width), ragged.lengths)
-    return Ragged(unpad(results, ragged.lengths, ragged.values.shape[0]).values, ragged.offsets)
+    lengths = jnp.minimum(ragged.lengths, width)
+    return unpad(jax.vmap(function)(pad(ragged, width), lengths), lengths, ragged.values.shape[0])
 
 
 def dot(ragged: Ragged, matrices: Any) -> Ragged:

@@ -31,14 +31,15 @@ class _Form(NamedTuple):
 
 
 def lower_ragged_dot(context: Any, lhs: Any, rhs: Any, group_sizes: Any, **parameters: Any) -> Sequence[Any]:
-    """The lowering rule. Batches of products, and products of groups of matrices, are JAX's own form."""
+    """The lowering rule. What `_form` does not know keeps JAX's own form, or the error that JAX raises."""
     return mlir.lower_fun(_ragged_dot, multiple_results=False)(context, lhs, rhs, group_sizes, **parameters)
 
 
 def _ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, **parameters: Any) -> Any:
     preferred = parameters.get("preferred_element_type")
     result = np.dtype(lhs.dtype if preferred is None else preferred)
-    form = _form(lhs, rhs, group_sizes, parameters["ragged_dot_dimension_numbers"])
+    is_whole = all(parameters.get(name) is None for name in ("group_offset", "out_sharding"))
+    form = _form(lhs, rhs, group_sizes, parameters["ragged_dot_dimension_numbers"]) if is_whole else None
     wide = {"float64": ("float64",)}.get(lhs.dtype.name, (lhs.dtype.name, "float32"))
     if form is None or lhs.dtype.name not in _FLOATS or result.name not in wide or lhs.dtype != rhs.dtype:
         return _lax._ragged_dot_general_impl(lhs, rhs, group_sizes, **parameters)
@@ -46,6 +47,7 @@ def _ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, **parameters: Any) -> Any:
 
 
 def _form(lhs: Any, rhs: Any, group_sizes: Any, numbers: Any) -> _Form | None:
+    """The form of a product of two matrices in groups; None for batches, and where an operand has other axes."""
     (lhs_contracting, rhs_contracting), (lhs_batch, _) = numbers.dot_dimension_numbers
     ragged, group_axes = numbers.lhs_ragged_dimensions, numbers.rhs_group_dimensions
     is_plain = lhs.ndim == 2 and group_sizes.ndim == 1 and not lhs_batch and len(lhs_contracting) == 1

@@ -72,8 +72,6 @@ def test_reductions(name: str, compile_: Callable[..., Any]) -> None:
         for given in (ragged.from_rows(rows), with_tail(rows)):
             if len(given.values):
                 np.testing.assert_allclose(function(given), want, rtol=2e-5, atol=2e-5)
-    if not isinstance(function, type(jax.jit(abs))):
-        assert function.compile_count == 1
 
 
 def test_softmax_and_its_gradient() -> None:
@@ -148,6 +146,9 @@ def test_functions_of_rows() -> None:
         found = function(with_tail(rows), np.zeros(max(1, max(lengths)), np.int8))
         for a, b in zip(ragged.to_rows(found), rows, strict=True):
             np.testing.assert_array_equal(a, b[::-1])
+        cut = function(with_tail(rows), np.zeros(2, np.int8))
+        for a, b in zip(ragged.to_rows(cut), rows, strict=True):
+            np.testing.assert_array_equal(a, b[:2][::-1])
     matrices = np.random.default_rng(1).standard_normal((7, 3, 5)).astype(np.float32)
     spec = ragged.Ragged(("t, 3", "float32"), ("8", "int32"))
     product = shlo_disc.compile(ragged.dot, args=(spec, ("7, 3, 5", "float32")))

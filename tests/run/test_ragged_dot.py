@@ -20,6 +20,7 @@ from jax import lax
 
 import shlo_disc
 from shlo_disc.errors import ShapeError
+from shlo_disc.importer import jax_ragged_dot
 from shlo_disc.lowering_cpu.backend import CpuBackend
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from tests.run.op_check import run_xla
@@ -102,7 +103,6 @@ def check_rows(executable: Any, x: Any, w: Any, sizes: Sequence[int], kind: str 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sizes_by_rows(dtype: str) -> None:
     executable = compiled(lax.ragged_dot, [("m, k", dtype), ("5, k, n", dtype), ("5", "int32")])
-    assert executable.compile_count == 1
     for m, k, n in ((1, 1, 1), (5, 7, 3), (8, 16, 15), (33, 129, 17), (97, 193, 65), (641, 64, 513), (300, 300, 1025)):
         x, w = random((m, k), dtype), random((5, k, n), dtype)
         for sizes in group_sizes(m, 5):
@@ -209,7 +209,7 @@ def test_many_groups(threads: int) -> None:
 
 
 def test_gradients() -> None:
-    """Those of JAX's form, also where groups have fewer rows than there are; no product of all groups is left."""
+    """Equality with JAX's form, also where groups have fewer rows than there are; no product of all groups is left."""
 
     def loss(x: Any, w: Any, sizes: Any) -> Any:
         return jnp.sum(jnp.tanh(lax.ragged_dot(x, w, sizes)))
@@ -250,6 +250,14 @@ def test_batches_and_other_forms_are_jax_s() -> None:
     integers = compiled(lax.ragged_dot, [("m, 6", "int32"), ("3, 6, 8", "int32"), ("3", "int32")])
     x, w = np.arange(54, dtype="int32").reshape(9, 6), np.arange(144, dtype="int32").reshape(3, 6, 8)
     np.testing.assert_array_equal(integers(x, w, np.asarray([2, 3, 4], "int32")), loop(x, w, [2, 3, 4]))
+
+
+def test_an_offset_of_groups_is_refused_as_by_jax() -> None:
+    """The primitive has one, which JAX cannot trace today and does not implement: the rule does not pass it over."""
+    x, w = random((9, 6), "float32"), random((3, 6, 8), "float32")
+    parameters = {"ragged_dot_dimension_numbers": ROWS, "group_offset": np.asarray([1])}
+    with pytest.raises(NotImplementedError, match="group_offset"):
+        jax_ragged_dot._ragged_dot(x, w, np.asarray([3, 3, 3], "int32"), **parameters)
 
 
 def test_sizes_that_do_not_fit() -> None:

@@ -248,7 +248,7 @@ class Function:
 
     @property
     def arguments(self) -> Sequence[ir.Value]:
-        """Those of the function."""
+        """The arguments of the function."""
         return list(self.entry.arguments)
 
     def slot(self, words: int) -> ir.Value:

@@ -88,7 +88,7 @@ def _relate(r: SizeRelations, op: ir.OpView) -> None:
 
 
 def _flops(op: ir.OpView) -> Expr:
-    """Those of groups that have all rows between them."""
+    """The arithmetic of groups that have all rows between them."""
     found = ragged_dot_of(op)
     return 2 * product(dims_of(op.operands[0])) * dims_of(op.operands[1])[found.columns]
 
