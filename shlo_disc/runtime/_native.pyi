@@ -149,9 +149,14 @@ class RecordedSpan:
     def nanoseconds(self) -> int: ...
 
 class Contents:
-    """The contents that arrays had."""
+    """The contents that arrays had. Keeps the arrays."""
 
-    def __eq__(self, other: object) -> bool: ...
+    def hold(self) -> bool:
+        """Whether the arrays hold the same still."""
+
+    @property
+    def are_read(self) -> bool:
+        """Whether hold() reads the memory of one of them."""
 
 class CommandTime:
     """Number of a command's runs, their time, and the way chosen for it."""
@@ -222,8 +227,11 @@ class Executable:
     ) -> list:
         """One call on several devices at a time, and the results of each. `on`: the program on each device."""
 
-    def contents_of(self, arrays: Sequence[object]) -> Contents:
-        """Present contents of contiguous arrays, by fingerprints; for programs of the processor."""
+    def contents_of(self, arrays: Sequence[object], watch: bool) -> Contents:
+        """Present contents of contiguous arrays, for programs of the processor.
+
+        watch: by watches of writes, where the kernel has them, instead of by fingerprints.
+        """
 
     def symbols_of(self, dims: Sequence[int]) -> list[int]:
         """The values of the symbols for arguments with these sizes, which are those of all in order."""

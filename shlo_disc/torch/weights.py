@@ -72,13 +72,14 @@ class CheckedWeights(Weights):
     """Weights whose memory is compared, at each call, with what it was when they were bound.
 
     They are bound once they have held the same in two calls in a row, and no longer when they hold something else,
-    whoever wrote it. Fingerprints tell: of 64 bits, with keys of the process.
+    whoever wrote it. Until then fingerprints tell, of 64 bits with keys of the process; while they are bound, the
+    kernel, where it notes writes by pages.
     """
 
     def __init__(self, executable: Executable, orders: Sequence[tuple[int, ...] | None]):
         super().__init__(executable, orders)
         self._memory: tuple[tuple[int, ...], list[Any]] = ((), [])
-        self._seen: tuple[tuple[int, ...], Any] | None = None
+        self._contents: Any = None
 
     def program(self, tensors: Sequence[torch.Tensor]) -> Any:
         """The bound program; None where it is to be called with the tensors as arguments."""
@@ -86,15 +87,16 @@ class CheckedWeights(Weights):
         with self._lock:
             if self._memory[0] != places:
                 self._memory = places, [_bytes_of(t) for t in tensors]
-            memory = self._memory[1]
-        seen = places, self._executable.loaded.native.contents_of(memory)
-        with self._lock:
-            if seen != self._seen:
-                self._seen, self._bound = seen, None
-                return None
-            if self._bound is None:
-                self._bound = self._bind(tensors, places)
-            return self._bound.run
+                self._contents = self._bound = None
+            contents, bound, memory = self._contents, self._bound, self._memory[1]
+        holds = contents is not None and contents.hold()
+        if not holds or bound is None:
+            contents = self._executable.loaded.native.contents_of(memory, watch=holds)
+            bound = self._bind(tensors, places) if holds else None
+            with self._lock:
+                if self._memory[1] is memory:
+                    self._contents, self._bound = contents, bound
+        return bound.run if bound is not None else None
 
 
 def _bytes_of(tensor: torch.Tensor) -> Any:

@@ -275,16 +275,17 @@ def weights_that_come_again() -> None:
 
 @check
 def weights_that_others_write() -> None:
-    """No packed form is remembered while somebody outside has the array's address, or from before."""
+    """A packed form of an array whose address somebody outside has, or had, serves while nobody writes the array."""
     product = jax.jit(lambda x, w: x @ w)
-    x = jnp.asarray(ramp(8, 64))
-    raw = np.empty(4 * 64 * 64 + 64, np.uint8)
-    owner = raw[-raw.ctypes.data % 64 :][: 4 * 64 * 64].view(np.float32).reshape(64, 64)
-    owner[:] = ramp(64, 64)
-    shared = jax.device_put(owner)
-    for turn in range(6):
-        np.testing.assert_allclose(product(x, shared), ramp(8, 64) @ owner, rtol=1e-4)
-        owner[:] += turn % 3
+    for columns in (64, 256):  # of too few pages for a watch of writes, and of enough
+        x = jnp.asarray(ramp(8, 64))
+        raw = np.empty(4 * 64 * columns + 64, np.uint8)
+        owner = raw[-raw.ctypes.data % 64 :][: 4 * 64 * columns].view(np.float32).reshape(64, columns)
+        owner[:] = ramp(64, columns)
+        shared = jax.device_put(owner)
+        for turn in range(12):
+            np.testing.assert_allclose(product(x, shared), ramp(8, 64) @ owner, rtol=1e-4)
+            owner[:] += turn % 3 if turn > 5 else turn == 4
     mine = jax.jit(lambda a: a + 1)(shared)
     expected = owner + 1
     for turn in range(8):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""jax.Arrays whose memory somebody else writes: what is remembered of an array is what its elements are."""
+"""Arrays whose memory somebody else writes: what is remembered of an array is what its elements are."""
 
 from __future__ import annotations
 
@@ -15,9 +15,16 @@ import pytest
 
 import shlo_disc
 from shlo_disc import Options
+from shlo_disc.runtime import Buffer
 from tests.run.op_check import OnlyDlpack
 
 ROWS = (1, 2, 3, 15, 16, 17, 64)
+
+
+@pytest.fixture(autouse=True, params=["1", "0"], ids=["watched", "read"])
+def _watch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes are found by watches of writes, and by reading."""
+    monkeypatch.setenv("SHLO_DISC_WATCH_WRITES", request.param)
 
 
 def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
@@ -40,7 +47,17 @@ def owned_by_jax(array: np.ndarray) -> tuple[jax.Array, np.ndarray]:
     return mine, np.frombuffer(memory, array.dtype).reshape(array.shape)
 
 
-SHARED: dict[str, Callable[[np.ndarray], tuple[jax.Array, np.ndarray]]] = {
+def buffer(array: np.ndarray) -> tuple[Buffer, np.ndarray]:
+    """A Buffer, and a writable view of its elements."""
+    mine = shlo_disc.compile(lambda x: -x, args=(("64, 96", "float32"),)).loaded.execute((-array,), output="buffer")
+    view = np.from_dlpack(mine)
+    memory = (ctypes.c_char * array.nbytes).from_address(view.ctypes.data)
+    return mine, np.frombuffer(memory, array.dtype).reshape(array.shape)
+
+
+SHARED: dict[str, Callable[[np.ndarray], tuple[Any, np.ndarray]]] = {
+    "NumPy": lambda array: (array, array),
+    "Buffer": buffer,
     "dlpack": lambda array: (jax.dlpack.from_dlpack(array), array),
     "device_put": lambda array: (jax.device_put(array), array),
     "may_alias": lambda array: (jax.device_put(array, may_alias=True), array),
@@ -73,7 +90,8 @@ def test_the_owner_writes_between_calls(product: shlo_disc.Executable, kind: str
     memory = aligned((64, 96))
     memory[:] = numbers(0, memory.shape)
     weights, owner = SHARED[kind](memory)
-    assert weights.unsafe_buffer_pointer() == owner.ctypes.data
+    if isinstance(weights, jax.Array):
+        assert weights.unsafe_buffer_pointer() == owner.ctypes.data
     for rows in ROWS:
         for _ in range(3):
             check(product, weights, owner, rows)

@@ -7,34 +7,43 @@
 
 namespace disc::pjrt {
 
+bool ArrayForms::Entry::may_be_stale(const Storage &elements) const {
+  return watch ? !watch->is_unwritten() : elements.has_viewers() || elements.exposures() != exposures;
+}
+
 std::shared_ptr<Block> ArrayForms::form(const Executable &executable, const PackSpec &spec, const Storage &elements) {
   auto entry = [&] {
     return std::find_if(entries_.begin(), entries_.end(), [&](const Entry &e) { return e.spec.is_same_form(spec); });
   };
   int64_t exposures = elements.exposures();
-  if (elements.has_viewers())
-    return nullptr;
   {
     std::lock_guard lock(mutex_);
     auto found = entry();
     if (found == entries_.end()) {
-      entries_.push_back({spec, nullptr, exposures});
+      entries_.push_back({spec, exposures});
       return nullptr;
     }
-    if (found->exposures != exposures)
-      *found = {spec, nullptr, exposures};
-    if (found->form)
+    if (found->form && !found->may_be_stale(elements))
       return found->form;
+    bool was_written = found->is_written || (found->form && found->watch);
+    *found = {.spec = spec, .exposures = exposures, .is_written = was_written};
+    if (was_written)
+      return nullptr;
   }
+  std::shared_ptr<WriteWatch> watch;
   std::shared_ptr<Block> packed;
   try {
+    if (elements.has_viewers() && !(watch = WriteWatch::of(elements.get(), spec.source_bytes())))
+      return nullptr;
     packed = executable.pack(spec, elements.get());
   } catch (const AllocationFailure &) {
     return nullptr; // the call can do without
   }
   std::lock_guard lock(mutex_);
-  if (auto found = entry(); found != entries_.end() && !found->form && found->exposures == exposures)
+  if (auto found = entry(); found != entries_.end() && !found->form && found->exposures == exposures) {
     found->form = packed;
+    found->watch = std::move(watch);
+  }
   return packed;
 }
 

@@ -2,6 +2,7 @@
 // The packed forms of an array, for the products that have it on their right.
 #pragma once
 
+#include "core/write_watch.h"
 #include "program/executable.h"
 #include "storage.h"
 
@@ -9,12 +10,13 @@
 
 namespace disc::pjrt {
 
-/// An array that a call reads a second time in one form is packed, for all programs that read it in this form, unless
-/// somebody outside of the framework can write its elements. Thread-safe.
+/// An array that a call reads a second time in one form is packed, for all programs that read it in this form. Where
+/// somebody outside of the framework can write its elements, that takes a watch of writes, and ends for good once the
+/// elements are written. Thread-safe.
 class ArrayForms {
 public:
-  /// The array's packed form; null when this is the first call that could use it, when somebody has or had its address
-  /// meanwhile, or memory is short.
+  /// The array's packed form; null when this is the first call that could use it, when its elements were written or may
+  /// have been, or memory is short.
   std::shared_ptr<Block> form(const Executable &executable, const PackSpec &spec, const Storage &elements);
 
   void clear();
@@ -22,8 +24,13 @@ public:
 private:
   struct Entry {
     PackSpec spec;
-    std::shared_ptr<Block> form;
     int64_t exposures; // of the elements, before they were packed
+    std::shared_ptr<Block> form{};
+    std::shared_ptr<WriteWatch> watch{}; // since before they were packed; null where nobody outside had the address
+    bool is_written = false;
+
+    /// Whether the elements may be others than those that were packed.
+    bool may_be_stale(const Storage &elements) const;
   };
 
   std::mutex mutex_;

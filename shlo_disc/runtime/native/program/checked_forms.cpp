@@ -10,17 +10,15 @@ namespace disc {
 
 namespace {
 
-int64_t bytes_of(const PackSpec &spec) {
-  return ((spec.k - 1) * spec.k_stride + (spec.n - 1) * spec.n_stride + 1) * info(spec.dtype).size;
+/// A check that reads all of the right-hand side takes as long as a product of few rows.
+bool gains_by_check(const DiscDot &dot, const Contents &contents) {
+  return !contents.are_read() || dot.format > 1 || dot.m > most_rows_in_place(dot);
 }
-
-/// A check reads all of the right-hand side once, which is what products of few rows take.
-bool gains_by_check(const DiscDot &dot) { return dot.format > 1 || dot.m > most_rows_in_place(dot); }
 
 } // namespace
 
 RememberedForm::RememberedForm(const Executable &executable, const PackSpec &spec, const void *source)
-    : bytes(bytes_of(spec)), fingerprint(executable.pool(), source, bytes), block(executable.pack(spec, source)) {}
+    : contents(executable.pool(), source, spec.source_bytes(), Contents::By::watch), block(executable.pack(spec, source)) {}
 
 template <auto Function, typename... Arguments>
 void CheckingRuntime::forward(const DiscRuntime *runtime, Arguments... arguments) {
@@ -28,7 +26,7 @@ void CheckingRuntime::forward(const DiscRuntime *runtime, Arguments... arguments
   (plain.*Function)(&plain, arguments...);
 }
 
-CheckingRuntime::CheckingRuntime(const DiscRuntime &runtime, ThreadPool &pool, std::vector<FormToCheck> forms)
+CheckingRuntime::CheckingRuntime(const DiscRuntime &runtime, ThreadPool &pool, std::vector<std::shared_ptr<RememberedForm>> forms)
     : plain_(runtime), checking_{}, pool_(pool) {
   checking_.launch = forward<&DiscRuntime::launch, DiscKernel, const int64_t *, int64_t, int64_t, int64_t>;
   checking_.dot = dot;
@@ -36,14 +34,13 @@ CheckingRuntime::CheckingRuntime(const DiscRuntime &runtime, ThreadPool &pool, s
   checking_.call = forward<&DiscRuntime::call, int64_t, const int64_t *, int64_t>;
   checking_.convolution = convolution;
   checking_.attention = forward<&DiscRuntime::attention, const DiscAttention *, int64_t>;
-  for (FormToCheck &form : forms)
-    if (form.form)
-      checks_.push_back({std::move(form), std::nullopt});
-  std::ranges::sort(checks_, {}, [](const Check &check) { return check.form.form->block->address(); });
+  for (std::shared_ptr<RememberedForm> &form : forms)
+    checks_.push_back({std::move(form), std::nullopt});
+  std::ranges::sort(checks_, {}, [](const Check &check) { return check.form->block->address(); });
 }
 
 CheckingRuntime::Check *CheckingRuntime::check_of(const void *packed) {
-  auto address = [](const Check &check) -> const void * { return check.form.form->block->address(); };
+  auto address = [](const Check &check) -> const void * { return check.form->block->address(); };
   auto found = std::ranges::lower_bound(checks_, packed, {}, address);
   return found != checks_.end() && address(*found) == packed ? &*found : nullptr;
 }
@@ -53,9 +50,9 @@ const void *CheckingRuntime::usable(const DiscDot &dot) {
   Check *check = dot.packed == nullptr ? nullptr : check_of(dot.packed);
   if (check == nullptr)
     return dot.packed;
-  if (!check->is_same && gains_by_check(dot)) {
-    RememberedForm &form = *check->form.form;
-    check->is_same = Fingerprint(pool_, check->form.source, form.bytes) == form.fingerprint;
+  RememberedForm &form = *check->form;
+  if (!check->is_same && gains_by_check(dot, form.contents)) {
+    check->is_same = form.contents.hold(pool_);
     if (!*check->is_same)
       form.is_stale = true;
   }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "executable.h"
-#include "core/fingerprint.h"
+#include "core/contents.h"
 
 #include <atomic>
 #include <memory>
@@ -17,23 +17,16 @@ struct RememberedForm {
   /// Throws AllocationFailure.
   RememberedForm(const Executable &executable, const PackSpec &spec, const void *source);
 
-  const int64_t bytes; // of the array
-  const Fingerprint fingerprint;
+  const Contents contents; // of the array
   const std::shared_ptr<Block> block;
   std::atomic<bool> is_stale{false}; // the array has been found changed
 };
 
-/// A packed form in one call, and where the array's elements are.
-struct FormToCheck {
-  std::shared_ptr<RememberedForm> form; // null: nothing to check
-  const void *source = nullptr;
-};
-
-/// The runtime of one call, in which each of `forms` is compared with its array before the first product that gains by
-/// it; from a product that does not, or of an array that has changed, it is withheld.
+/// The runtime of one call, in which the array of each of `forms` is compared with what was packed before the first
+/// product that gains by it; from a product that does not, or of an array that has changed, the form is withheld.
 class CheckingRuntime {
 public:
-  CheckingRuntime(const DiscRuntime &runtime, ThreadPool &pool, std::vector<FormToCheck> forms);
+  CheckingRuntime(const DiscRuntime &runtime, ThreadPool &pool, std::vector<std::shared_ptr<RememberedForm>> forms);
   CheckingRuntime(const CheckingRuntime &) = delete;
   CheckingRuntime &operator=(const CheckingRuntime &) = delete;
 
@@ -41,7 +34,7 @@ public:
 
 private:
   struct Check {
-    FormToCheck form;
+    std::shared_ptr<RememberedForm> form;
     std::optional<bool> is_same;
   };
 

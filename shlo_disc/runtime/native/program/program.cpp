@@ -101,6 +101,10 @@ int64_t PackSpec::bytes() const {
   return packed_words(1, form.words(k), n, columns) * form.word_bytes;
 }
 
+int64_t PackSpec::source_bytes() const {
+  return ((k - 1) * k_stride + (n - 1) * n_stride + 1) * info(dtype).size;
+}
+
 bool PackSpec::is_same_form(const PackSpec &other) const {
   auto fields = [](const PackSpec &s) {
     return std::tie(s.dtype, s.format, s.k, s.n, s.k_stride, s.n_stride, s.columns);

@@ -68,7 +68,8 @@ struct PackSpec {
   int64_t k = 0, n = 0, k_stride = 0, n_stride = 0;
   int64_t columns = 1; // of a panel
 
-  int64_t bytes() const; // of the packed form
+  int64_t bytes() const;        // of the packed form
+  int64_t source_bytes() const; // of the array, from its first element to its last
 
   /// Whether the packed forms are the same, of one array.
   bool is_same_form(const PackSpec &other) const;

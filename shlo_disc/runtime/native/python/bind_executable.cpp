@@ -95,8 +95,9 @@ void bind_executable(nb::module_ &module) {
       .def_ro("calls", &CommandTime::calls)
       .def_ro("nanoseconds", &CommandTime::nanoseconds)
       .def_ro("way", &CommandTime::way);
-  nb::class_<Contents>(module, "Contents", "The contents that arrays had.")
-      .def("__eq__", [](const Contents &self, const Contents &other) { return self == other; }, nb::is_operator());
+  nb::class_<ArrayContents>(module, "Contents", "The contents that arrays had. Keeps the arrays.")
+      .def("hold", &ArrayContents::hold, "Whether the arrays hold the same still.")
+      .def_prop_ro("are_read", &ArrayContents::are_read, "Whether hold() reads the memory of one of them.");
   nb::class_<PythonExecutable>(module, "Executable")
       .def("__init__",
            [](PythonExecutable *self, std::shared_ptr<Device> device, const Header &header, const nb::object &object,
@@ -119,12 +120,15 @@ void bind_executable(nb::module_ &module) {
       .def("profile", &PythonExecutable::profile, nb::arg("args"), nb::arg("kwargs"), "Time of each command of a call.")
       .def(
           "contents_of",
-          [](const PythonExecutable &self, const std::vector<nb::object> &arrays) {
+          [](const PythonExecutable &self, const std::vector<nb::object> &arrays, bool watch) {
             if (!self.core()->device()->is_host())
               throw Error(ErrorKind::device, "contents_of is for programs of the processor");
-            return Contents(self.core()->pool(), arrays);
+            Contents::By by = watch ? Contents::By::watch : Contents::By::fingerprint;
+            return new ArrayContents(self.core()->pool(), arrays, by); // Python owns it
           },
-          nb::arg("arrays"), "Present contents of contiguous arrays, by fingerprints; for programs of the processor.")
+          nb::arg("arrays"), nb::arg("watch"), nb::keep_alive<0, 1>(),
+          "Present contents of contiguous arrays, for programs of the processor. `watch`: by watches of writes, where the "
+          "kernel has them, instead of by fingerprints.")
       .def(
           "symbols_of",
           [](const PythonExecutable &self, const std::vector<int64_t> &dims) {

@@ -222,7 +222,7 @@ nb::tuple shape_tuple(const int64_t *shape, size_t rank) {
 }
 
 void bind_buffer(nb::module_ &module) {
-  nb::class_<Buffer>(module, "Buffer", "An array in the memory of a device. Its elements never change.")
+  nb::class_<Buffer>(module, "Buffer", nb::is_weak_referenceable(), "An array in the memory of a device. Its elements never change.")
       .def_prop_ro("shape", [](const Buffer &self) { return shape_tuple(self.shape().data(), self.shape().size()); })
       .def_prop_ro("dtype", [](const Buffer &self) {
         return steal_or_throw(reinterpret_cast<PyObject *>(descr_of(self.dtype())));

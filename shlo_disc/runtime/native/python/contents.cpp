@@ -3,41 +3,32 @@
 
 #include "without_gil.h"
 
+#include <algorithm>
+
 namespace nb = nanobind;
 
 namespace disc {
 
-namespace {
+HeldMemory::HeldMemory(const nb::object &array) {
+  if (PyObject_GetBuffer(array.ptr(), &buffer_, PyBUF_C_CONTIGUOUS) != 0)
+    throw nb::python_error();
+}
 
-/// The memory of an array, for as long as this lives.
-class Held {
-public:
-  explicit Held(const nb::object &array) {
-    if (PyObject_GetBuffer(array.ptr(), &buffer_, PyBUF_C_CONTIGUOUS) != 0)
-      throw nb::python_error();
-  }
-  Held(Held &&other) noexcept : buffer_(other.buffer_) { other.buffer_.obj = nullptr; }
-  ~Held() { PyBuffer_Release(&buffer_); }
-
-  const void *data() const { return buffer_.buf; }
-  int64_t bytes() const { return buffer_.len; }
-
-private:
-  Py_buffer buffer_{};
-};
-
-} // namespace
-
-Contents::Contents(ThreadPool &pool, const std::vector<nb::object> &arrays) {
-  std::vector<Held> held;
-  held.reserve(arrays.size());
+ArrayContents::ArrayContents(ThreadPool &pool, const std::vector<nb::object> &arrays, Contents::By by) : pool_(pool) {
+  memory_.reserve(arrays.size());
   for (const nb::object &array : arrays)
-    held.emplace_back(array);
+    memory_.emplace_back(array);
   without_gil([&] {
-    arrays_.reserve(held.size());
-    for (const Held &one : held)
-      arrays_.emplace_back(pool, one.data(), one.bytes());
+    contents_.reserve(memory_.size());
+    for (const HeldMemory &one : memory_)
+      contents_.emplace_back(pool_, one.data(), one.bytes(), by);
   });
+}
+
+bool ArrayContents::are_read() const { return std::ranges::any_of(contents_, &Contents::are_read); }
+
+bool ArrayContents::hold() const {
+  return without_gil([&] { return std::ranges::all_of(contents_, [&](const Contents &one) { return one.hold(pool_); }); });
 }
 
 } // namespace disc

@@ -63,13 +63,17 @@ nb::object PythonExecutable::run_leaves(const std::vector<PyObject *> &leaves, A
     }
   };
   PackedForms packed(core_->constant_forms());
-  std::vector<FormToCheck> to_check;
+  std::vector<std::shared_ptr<RememberedForm>> to_check;
   std::vector<std::shared_ptr<RememberedForm>> remembered = repeats_.forms(program(), leaves, remember);
   for (size_t i = 0; i < packs.size(); ++i) {
     if (!remembered[i])
       continue;
+    if (remembered[i]->contents.data() != arguments.view(packs[i].buffer).data) { // ndarray.resize moved it
+      remembered[i]->is_stale = true;
+      continue;
+    }
     packed[i] = elements_of(remembered[i]->block);
-    to_check.push_back({std::move(remembered[i]), arguments.view(packs[i].buffer).data});
+    to_check.push_back(std::move(remembered[i]));
   }
   if (to_check.empty())
     return run(arguments, output, packed, runtime);

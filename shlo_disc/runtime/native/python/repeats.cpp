@@ -2,6 +2,8 @@
 #include "repeats.h"
 
 #include "arguments.h"
+#include "buffer.h"
+#include "numpy_api.h"
 
 namespace disc {
 
@@ -21,6 +23,13 @@ bool refers_to(const nb::object &weak, PyObject *object) {
 #endif
 }
 
+/// Whether the runtime looks out for this array to come again.
+bool may_come_again(PyObject *leaf) {
+  PyTypeObject *type = Py_TYPE(leaf);
+  return reinterpret_cast<PyObject *>(type) == argument_hooks().jax_array_type.ptr() || PyArray_CheckExact(leaf) ||
+         type == reinterpret_cast<PyTypeObject *>(nb::type<Buffer>().ptr());
+}
+
 } // namespace
 
 std::vector<std::shared_ptr<RememberedForm>> Repeats::forms(const Program &program,
@@ -32,9 +41,9 @@ std::vector<std::shared_ptr<RememberedForm>> Repeats::forms(const Program &progr
     if (leaf >= leaves.size())
       continue;
     Entry &entry = entries_[i];
-    bool is_jax = reinterpret_cast<PyObject *>(Py_TYPE(leaves[leaf])) == argument_hooks().jax_array_type.ptr();
-    if (!is_jax || !refers_to(entry.last, leaves[leaf])) {
-      entry = {is_jax ? nb::steal(PyWeakref_NewRef(leaves[leaf], nullptr)) : nb::object(), nullptr, false};
+    bool is_array = may_come_again(leaves[leaf]);
+    if (!is_array || !refers_to(entry.last, leaves[leaf])) {
+      entry = {is_array ? nb::steal(PyWeakref_NewRef(leaves[leaf], nullptr)) : nb::object(), nullptr, false};
       continue;
     }
     if (entry.form && entry.form->is_stale)

@@ -14,10 +14,10 @@ namespace disc {
 
 namespace nb = nanobind;
 
-/// Remembers, for each packed form that a program can use, which jax.Array the last call had for it. An array that
-/// comes a second time is packed, and the packed form serves until another array takes its place, or until the array has
-/// changed: that JAX never changes it says nothing of others who share its memory. Then it is not packed again. The
-/// arrays are not kept alive. The caller holds the GIL.
+/// Remembers, for each packed form that a program can use, which array the last call had for it: a jax.Array, a Buffer
+/// or a NumPy array. An array that comes a second time is packed, and the packed form serves until another array takes
+/// its place, or until the array has changed: that JAX never changes its own says nothing of others who share its
+/// memory. Then it is not packed again. The arrays are not kept alive. The caller holds the GIL.
 class Repeats {
 public:
   using Pack = std::function<std::shared_ptr<RememberedForm>(size_t)>;
