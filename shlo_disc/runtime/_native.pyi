@@ -152,11 +152,11 @@ class Contents:
     """The contents that arrays had. Keeps the arrays."""
 
     def hold(self) -> bool:
-        """Whether the arrays hold the same still."""
+        """True while the arrays hold the same."""
 
     @property
     def are_read(self) -> bool:
-        """Whether hold() reads the memory of one of them."""
+        """True where hold() reads the memory of one of them."""
 
 class CommandTime:
     """Number of a command's runs, their time, and the way chosen for it."""

@@ -14,6 +14,7 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 from shlo_disc.errors import CompilerError
 from shlo_disc.runtime.elf_symbols import undefined_symbols
 
+from . import unlocked
 from .cpu_target import CpuTarget
 from .power_scaling import with_inline_ldexp
 from .single_lane_stores import without_single_lane_stores
@@ -45,7 +46,7 @@ def compile_to_object(
     if exported is not None:
         exported = {*exported, *constants}
     with _optimised(ir_text, target, opt_level, exported, external, is_optnone) as (module, machine):
-        data: bytes = machine.emit_object(module)
+        data = unlocked.emit_object(machine, module)
     missing = undefined_symbols(data) - ALLOWED_EXTERNALS - frozenset(external)
     if missing:
         raise CompilerError(f"codegen: generated code would call {', '.join(sorted(missing))}")
@@ -228,9 +229,9 @@ def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: int
     with llvm.create_pass_builder(machine, options) as builder:
         with _disposing(llvm.create_new_module_pass_manager()) as inlining:
             inlining.add_always_inliner_pass()
-            inlining.run(module, builder)
+            unlocked.run_passes(inlining, module, builder)
         with _disposing(builder.getModulePassManager()) as passes:
-            passes.run(module, builder)
+            unlocked.run_passes(passes, module, builder)
 
 
 @contextmanager

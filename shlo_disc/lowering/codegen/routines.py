@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.mlir import ir
 
 from .cpu_target import CpuTarget
 from .llvm_text import to_llvm_ir
-from .native import code_text, compile_to_object
+from .native import HOST_FUNCTIONS, code_text, compile_to_object, initialise
 from .objects import join_objects
+from .parts import parts_of
 from .pipelines import lower_to_llvm
+from .unlocked import at_a_time
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,15 @@ def compile_with_routines(
 ) -> bytes:
     """One object of a program and the routines that it calls. The arguments are as `compile_to_object` has them."""
     external = names_of(routines)
-    program = compile_to_object(ir_text, target, opt_level, exported, embedded, external)
-    objects = [routines_object(each, target) for each in routines]
-    return join_objects([program, *objects], {*exported, *embedded}) if objects else program
+    parts = parts_of(ir_text, exported, HOST_FUNCTIONS)
+    constants = [embedded, *[{}] * len(parts)]
+    tasks: list[Callable[[], bytes]] = [
+        partial(compile_to_object, part.text, target, opt_level, part.exported, own, (*external, *part.external))
+        for part, own in zip(parts, constants, strict=False)
+    ]
+    initialise()
+    objects = at_a_time([*tasks, *(partial(routines_object, each, target) for each in routines)])
+    return join_objects(objects, {*exported, *embedded}) if len(objects) > 1 else objects[0]
 
 
 def names_of(routines: Iterable[Routines]) -> list[str]:

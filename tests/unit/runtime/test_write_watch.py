@@ -123,7 +123,7 @@ def _by_another_mapping(array: np.ndarray) -> None:
 
 
 def kernel_notes_writes() -> bool:
-    """Whether this kernel lets this process watch its own memory, asked apart from the runtime."""
+    """True where this kernel lets this process watch its own memory, asked apart from the runtime."""
     libc = ctypes.CDLL(None, use_errno=True)
     handle = libc.syscall(323, 1)  # userfaultfd, of this process's own faults; x86-64
     if handle < 0:

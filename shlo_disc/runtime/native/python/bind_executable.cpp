@@ -96,8 +96,8 @@ void bind_executable(nb::module_ &module) {
       .def_ro("nanoseconds", &CommandTime::nanoseconds)
       .def_ro("way", &CommandTime::way);
   nb::class_<ArrayContents>(module, "Contents", "The contents that arrays had. Keeps the arrays.")
-      .def("hold", &ArrayContents::hold, "Whether the arrays hold the same still.")
-      .def_prop_ro("are_read", &ArrayContents::are_read, "Whether hold() reads the memory of one of them.");
+      .def("hold", &ArrayContents::hold, "True while the arrays hold the same.")
+      .def_prop_ro("are_read", &ArrayContents::are_read, "True where hold() reads the memory of one of them.");
   nb::class_<PythonExecutable>(module, "Executable")
       .def("__init__",
            [](PythonExecutable *self, std::shared_ptr<Device> device, const Header &header, const nb::object &object,
