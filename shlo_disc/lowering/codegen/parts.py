@@ -94,7 +94,7 @@ def _groups(functions: list[_Function], first: Collection[str], hosts: tuple[str
 def _balanced(groups: list[list[_Function]], part_bytes: int) -> list[list[_Function]]:
     """At most `MOST_PARTS` parts of about one size: the next largest group goes to the smallest (Graham, 1969)."""
     sizes = [sum(len(f.text) for f in group) for group in groups]
-    count = max(1, min(MOST_PARTS, sum(sizes) // part_bytes))
+    count = 1 + min(MOST_PARTS - 1, sum(sizes[1:]) // part_bytes)
     parts: list[list[int]] = [[] for _ in range(count)]
     held = [0] * count
     for index in [0, *sorted(range(1, len(groups)), key=lambda i: -sizes[i])]:

@@ -10,6 +10,8 @@ namespace disc {
 
 namespace {
 
+constexpr int64_t kArraysToShare = 4; // that pay for handing them to another thread
+
 /// A check that reads all of the right-hand side takes as long as a product of few rows.
 bool gains_by_check(const DiscDot &dot, const Contents &contents) {
   return !contents.are_read() || dot.format > 1 || dot.m > most_rows_in_place(dot);
@@ -45,11 +47,35 @@ CheckingRuntime::Check *CheckingRuntime::check_of(const void *packed) {
   return found != checks_.end() && address(*found) == packed ? &*found : nullptr;
 }
 
+/// Asks for all arrays that are watched at a time, by all threads: one by one that is a twentieth of a step of decoding.
+void CheckingRuntime::check_watched() {
+  are_watched_checked_ = true;
+  std::vector<Check *> watched;
+  for (Check &check : checks_)
+    if (!check.form->contents.are_read())
+      watched.push_back(&check);
+  struct Job {
+    Check *const *checks;
+    ThreadPool &pool;
+  } job{watched.data(), pool_};
+  auto body = [](void *opaque, int64_t begin, int64_t end) {
+    const Job &job = *static_cast<const Job *>(opaque);
+    for (int64_t i = begin; i < end; ++i)
+      job.checks[i]->is_same = job.checks[i]->form->contents.hold(job.pool);
+  };
+  pool_.run(body, &job, static_cast<int64_t>(watched.size()), kArraysToShare);
+  for (Check *check : watched)
+    if (!*check->is_same)
+      check->form->is_stale = true;
+}
+
 /// The packed form of a product's right-hand side, or null.
 const void *CheckingRuntime::usable(const DiscDot &dot) {
   Check *check = dot.packed == nullptr ? nullptr : check_of(dot.packed);
   if (check == nullptr)
     return dot.packed;
+  if (!are_watched_checked_)
+    check_watched();
   RememberedForm &form = *check->form;
   if (!check->is_same && gains_by_check(dot, form.contents)) {
     check->is_same = form.contents.hold(pool_);

@@ -43,12 +43,14 @@ private:
   template <auto Function, typename... Arguments> static void forward(const DiscRuntime *runtime, Arguments... arguments);
 
   const void *usable(const DiscDot &dot);
+  void check_watched();
   Check *check_of(const void *packed);
 
   DiscRuntime plain_;
   DiscRuntime checking_;
   ThreadPool &pool_;
   std::vector<Check> checks_; // by the addresses of the forms
+  bool are_watched_checked_ = false;
 };
 
 } // namespace disc
