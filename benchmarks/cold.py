@@ -68,7 +68,8 @@ def start(model_name: str, layers: int) -> dict[str, Any]:
 def start_apart(model_name: str, layers: int, cache: str) -> dict[str, Any]:
     """`start` in a fresh process that uses this cache directory, none when it is ""."""
     command = [sys.executable, "-m", "benchmarks.cold", model_name, "--layers", str(layers), "--here"]
-    settings = {"SHLO_DISC_CACHE_DIR": cache, "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": ""}
+    caches = {"SHLO_DISC_CACHE_DIR": cache, "SHLO_DISC_CODE_CACHE_DIR": ""}
+    settings = {**caches, "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": ""}
     environment = {**os.environ, **settings}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

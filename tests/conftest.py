@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # What a pattern raises is a defect, though users get a program without that pattern.
 os.environ.setdefault("SHLO_DISC_STRICT", "1")
+os.environ.setdefault("SHLO_DISC_CODE_CACHE_DIR", "")  # tests compile what they test
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from shlo_disc.driver.cache import open_code_cache
 from shlo_disc.errors import CompilerError, OptionError
 from shlo_disc.lowering import codegen
 from shlo_disc.lowering.backend import Backend
@@ -61,7 +62,8 @@ class Compilation:
         """The target."""
         architecture, chosen = cuda_architecture(self.target), self.options.opt_level
         if architecture is None:
-            return CpuBackend(self.cpu, self.options.schedule, 1 if chosen is None else chosen)
+            opt_level, store = 1 if chosen is None else chosen, open_code_cache(self.options)
+            return CpuBackend(self.cpu, self.options.schedule, opt_level, store)
         from shlo_disc.lowering_gpu.backend import GpuBackend
 
         return GpuBackend(architecture, 3 if chosen is None else chosen, self.cpu, self.options.deterministic)

@@ -23,11 +23,12 @@ from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 @dataclass(frozen=True)
 class CpuBackend:
-    """A processor, and how kernels are written and optimised for it."""
+    """A processor, and how kernels are written and optimised for it. store: for objects that LLVM made."""
 
     cpu: codegen.CpuTarget
     schedule: Schedule
     opt_level: int
+    store: codegen.ObjectStore | None = None
 
     views = ("llvm", "optimized-llvm", "asm")
 
@@ -63,7 +64,7 @@ class CpuBackend:
     def emit(self, section: str, llvm_ir: str, program: LoweredProgram) -> bytes:
         """An ELF object."""
         return codegen.compile_with_routines(
-            llvm_ir, self.cpu, self.opt_level, program.exported, program.embedded, program.routines
+            llvm_ir, self.cpu, self.opt_level, program.exported, program.embedded, program.routines, self.store
         )
 
     def view(self, name: str, llvm_ir: Mapping[str, str], program: LoweredProgram) -> str:

@@ -43,7 +43,7 @@ READ_SECONDS_VARIABLE = "SHLO_DISC_READ_SECONDS"
 READ_BYTES_VARIABLE = "SHLO_DISC_READ_BYTES"
 _VARIABLES = (
     *("CPU", "STRICT", "GUARD_PAGES", "PROGRESS", "READ_SECONDS", "READ_BYTES"),
-    *("CACHE_DIR", "RECORD", "MAX_PROGRAMS", "WATCH", "TRUST"),
+    *("CACHE_DIR", "CODE_CACHE_DIR", "RECORD", "MAX_PROGRAMS", "WATCH", "WATCH_WRITES", "TRUST"),
 )
 """The names of the environment variables behind their prefix."""
 
@@ -134,7 +134,8 @@ class Options:
         (`Executable.execute_sharded`); as `mhlo.num_replicas` in the program.
     dump: a directory to which the text of every stage is written.
     cache_dir: the directory of the compile cache, which keeps compiled programs for later processes
-        (docs/compile-cache.md). None means the value of the environment variable SHLO_DISC_CACHE_DIR, and "" no cache.
+        (docs/compile-cache.md). None means the value of the environment variable SHLO_DISC_CACHE_DIR, and "" no cache,
+        not even of LLVM's objects.
     cache_bytes: the largest size of that directory; the least recently used files are removed first.
     guard_pages: arguments, results and the arena end at an inaccessible page, and memory is filled with 0xFF before it
         is used, so a kernel that accesses memory outside its buffers causes a signal or NaNs. Slow; for tests. None

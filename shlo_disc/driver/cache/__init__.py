@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The compile cache: artifacts by what they were compiled from. Needs neither MLIR nor LLVM."""
+"""The compile cache: artifacts by what they were compiled from, objects by their LLVM IR. Without MLIR and LLVM."""
 
 from __future__ import annotations
 
+from .code import open_code_cache
 from .key import cache_key
 from .store import CacheWarning, CompileCache, open_cache
 
-__all__ = ["CacheWarning", "CompileCache", "cache_key", "open_cache"]
+__all__ = ["CacheWarning", "CompileCache", "cache_key", "open_cache", "open_code_cache"]

@@ -47,7 +47,7 @@ def parts_of(text: str, exported: Collection[str], hosts: tuple[str, ...], part_
     exported: definitions that the caller names. hosts: prefixes of the names of host functions.
     """
     if len(text) < 2 * part_bytes or '@"' in text:
-        return [Part(text, tuple(exported), ())]
+        return [Part(text, tuple(sorted(exported)), ())]
     functions = [_function(found[0]) for found in _DEFINITION.finditer(text)]
     rest = _DEFINITION.sub("", text)
     constants = {found[1][1:]: found[0] for found in _CONSTANT.finditer(rest)}
@@ -120,7 +120,9 @@ def _part(
     body = [*_reachable(named, constants), *(f.text for f in group), *declarations, _HEAD.sub("", frame)]
     wanted = Counter(name for f in functions if f.name not in own for name in f.names)
     visible = tuple(f.name for f in group if f.name in wanted or f.name in exported)
-    of_frame = tuple(name for name in exported if name not in {f.name for f in functions} and f"@{name} =" in frame)
+    of_frame = tuple(
+        name for name in sorted(exported) if name not in {f.name for f in functions} and f"@{name} =" in frame
+    )
     return Part("".join([head, *body]), visible + of_frame, external)
 
 

@@ -13,6 +13,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from .cpu_target import CpuTarget
 from .llvm_text import to_llvm_ir
 from .native import HOST_FUNCTIONS, code_text, compile_to_object, initialise
+from .object_store import ObjectStore, stored
 from .objects import join_objects
 from .parts import parts_of
 from .pipelines import lower_to_llvm
@@ -45,8 +46,12 @@ def routines_ir(routines: Routines) -> str:
 
 
 @cache
-def routines_object(routines: Routines, target: CpuTarget) -> bytes:
+def routines_object(routines: Routines, target: CpuTarget, store: ObjectStore | None = None) -> bytes:
     """Their code for a processor."""
+    return stored(store, _compiled, routines, target)
+
+
+def _compiled(routines: Routines, target: CpuTarget) -> bytes:
     text = routines_ir(routines)
     return compile_to_object(text, target, routines.opt_level, routines.exported, is_optnone=routines.is_optnone)
 
@@ -58,17 +63,28 @@ def compile_with_routines(
     exported: Collection[str],
     embedded: Mapping[str, bytes],
     routines: Sequence[Routines],
+    store: ObjectStore | None,
 ) -> bytes:
     """One object of a program and the routines that it calls. The arguments are as `compile_to_object` has them."""
     external = names_of(routines)
     parts = parts_of(ir_text, exported, HOST_FUNCTIONS)
     constants = [embedded, *[{}] * len(parts)]
     tasks: list[Callable[[], bytes]] = [
-        partial(compile_to_object, part.text, target, opt_level, part.exported, own, (*external, *part.external))
+        partial(
+            stored,
+            store,
+            compile_to_object,
+            part.text,
+            target,
+            opt_level,
+            part.exported,
+            own,
+            (*external, *part.external),
+        )
         for part, own in zip(parts, constants, strict=False)
     ]
     initialise()
-    objects = at_a_time([*tasks, *(partial(routines_object, each, target) for each in routines)])
+    objects = at_a_time([*tasks, *(partial(routines_object, each, target, store) for each in routines)])
     return join_objects(objects, {*exported, *embedded}) if len(objects) > 1 else objects[0]
 
 

@@ -145,7 +145,7 @@ def test_objects_of_the_parts_name_each_other() -> None:
 
 
 def test_small_modules_and_quoted_names_stay_whole() -> None:
-    assert cut(size=len(MODULE)) == [Part(MODULE, ("disc_run", "disc_plan", "digest"), ())]
+    assert cut(size=len(MODULE)) == [Part(MODULE, ("digest", "disc_plan", "disc_run"), ())]
     quoted = MODULE.replace("@a_entry", '@"a entry"')
     assert [part.text for part in cut(quoted)] == [quoted]
 
