@@ -36,7 +36,7 @@ Call = Callable[[], Any]
 
 
 class Graphs(NamedTuple):
-    """Molecules one behind the other: kinds (n,), positions (n, 3), edges (e,) as atoms, the molecule of an atom (n,)."""
+    """Molecules one behind the other: kinds (n,), positions (n, 3), edges (e,) as atoms, molecules of atoms (n,)."""
 
     kinds: Any
     positions: Any
