@@ -2,16 +2,18 @@
 """Products of groups of rows, each with a matrix of its own (`jax.lax.ragged_dot`), and reductions of ragged rows.
 
 `python -m benchmarks.ragged` prints milliseconds of ours, and ratios: to the dense product of the same arithmetic and
-its gradients (ours), to jax.jit's `ragged_dot`, and to a loop of NumPy's products over the groups. All take turns in
-one process, and the least time of each counts. jax.jit is left out with `--no-jit`, or where it would take more than a
-minute (it computes a product for each group, of all rows). Then reductions of `shlo_disc.ragged`, with geometric
-lengths of up to eight times the mean: ratios to the same function under jax.jit, and to jax.jit of padded rows.
+its gradients (ours), to jax.jit's `ragged_dot`, to a loop of NumPy's products over the groups, and to PyTorch's
+`grouped_mm`, eager, where PyTorch is installed. All take turns in one process, and the least time of each counts.
+jax.jit is left out with `--no-jit`, or where it would take more than a minute (it computes a product for each group, of
+all rows). Then reductions of `shlo_disc.ragged`, with geometric lengths of up to eight times the mean: ratios to the
+same function under jax.jit, and to jax.jit of padded rows.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import importlib.util
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -96,12 +98,13 @@ def backends(groups: int, options: argparse.Namespace) -> Iterator[tuple[str, Ca
     plain_back = shlo_disc.compile(dense_gradients, args=(rows_of_x, square, rows_of_x), options=chosen)
     jitted_back = jax.jit(gradients)
     by_numpy = np.asarray(x), np.asarray(w)
+    by_torch = _by_torch(*by_numpy, options.threads)
 
     def calls(sizes: Any) -> dict[str, Call]:
         loop = lambda: _loop(*by_numpy, np.asarray(sizes))  # noqa: E731
         return {
             "ours": lambda: ours(x, w, sizes), "dense": lambda: plain(x, w[0]), "loop": loop,
-            "jit": lambda: jitted(x, w, sizes),
+            "jit": lambda: jitted(x, w, sizes), **by_torch(np.asarray(sizes)),
         }  # fmt: skip
 
     def calls_back(sizes: Any) -> dict[str, Call]:
@@ -121,6 +124,21 @@ def _loop(x: np.ndarray, w: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         result[first : first + size] = x[first : first + size] @ matrix
         first += size
     return result
+
+
+def _by_torch(x: np.ndarray, w: np.ndarray, threads: int) -> Callable[[np.ndarray], dict[str, Call]]:
+    """PyTorch's product of groups for sizes; nothing where PyTorch is not installed."""
+    if importlib.util.find_spec("torch") is None:
+        return lambda sizes: {}
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(threads)
+    rows, matrices = torch.from_numpy(x.copy()), torch.from_numpy(w.copy())
+
+    def calls(sizes: np.ndarray) -> dict[str, Call]:
+        ends = torch.from_numpy(np.cumsum(sizes).astype(np.int32))
+        return {"torch": lambda: torch.nn.functional.grouped_mm(rows, matrices, offs=ends).numpy()}
+
+    return calls
 
 
 def measure(groups: int, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -191,13 +209,13 @@ def report_reductions(found: list[dict[str, Any]]) -> str:
 
 def report(found: list[dict[str, Any]]) -> str:
     """A line for each case: milliseconds of ours, and its ratio to each other side."""
-    sides = ("dense", "jit", "loop")
+    sides = ("dense", "jit", "loop", "torch")
     cells = [
         [f["what"], str(f["groups"]), f["sizes"], f"{f['ours'] * 1e3:.1f}"]
         + [f"{f['ours'] / f[side]:.3f}" if side in f else "" for side in sides]
         for f in found
     ]
-    return table(["", "groups", "sizes", "ours ms", "of dense", "of jit", "of a loop"], cells)
+    return table(["", "groups", "sizes", "ours ms", "of dense", "of jit", "of a loop", "of torch"], cells)
 
 
 def main() -> None:
