@@ -21,7 +21,7 @@ PIPELINES = {
     "annotate": "set-argument-sizes,erase-unused-sizes,infer-sizes,write-signature",
     "simplify": (
         "expand-library-calls,remove-quantized-types,materialize-shapes,expand-bodies,decompose-complex,"
-        "func.func(canonicalize{max-iterations=4},cse),symbol-dce,"
+        "func.func(canonicalize{max-iterations=4},cse),symbol-dce,fuse-dequantized-products,"
         "simplify-control-flow,hoist-scanned-products,expand-ops,unify-sizes,simplify-ops,"
         "func.func(canonicalize{max-iterations=4},cse),symbol-dce,"
         "hoist-accumulated-products,split-reductions,"

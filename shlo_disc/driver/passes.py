@@ -43,6 +43,7 @@ from shlo_disc.transforms.regions import isolate_regions
 from shlo_disc.transforms.simplify import patterns
 from shlo_disc.transforms.simplify.accumulated import hoist_accumulated_products
 from shlo_disc.transforms.simplify.control_flow import hoist_invariants, simplify_control_flow
+from shlo_disc.transforms.simplify.dequantized_products import fuse_dequantized_products
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
 from shlo_disc.transforms.simplify.pre_transpose import pre_transpose_weights
 from shlo_disc.transforms.simplify.scanned import hoist_scanned_products
@@ -140,6 +141,12 @@ def _expand_bodies(c: Compilation) -> None:
 def _decompose_complex(c: Compilation) -> None:
     """Split each complex tensor into two real ones."""
     decompose(made(c.module))
+
+
+@_pass("simplify", "max_fusions")
+def _fuse_dequantized_products(c: Compilation) -> None:
+    """Multiply by weights of narrow integers without writing them as floats, on targets that do so."""
+    fuse_dequantized_products(entry_block(made(c.module)), c.decisions["hoist"])
 
 
 @_pass("simplify")

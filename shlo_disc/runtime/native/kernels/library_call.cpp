@@ -171,10 +171,13 @@ std::shared_ptr<const LibraryFunction> bind_library_function(const CallSpec &spe
   if (!builtin)
     builtin = ragged_dot_builtin(spec.target);
   if (!builtin)
+    builtin = dequantized_dot_builtin(spec.target);
+  if (!builtin)
     builtin = lapack_builtin(spec.target);
   if (!builtin)
     bad_artifact("the program calls the library function '" + spec.target + "', which this release does not have");
-  if (spec.operands.size() != builtin->operands || spec.results.size() != builtin->results + 1)
+  size_t operands = spec.operands.size(), least = builtin->operands;
+  if (operands < least || operands > least + builtin->more_operands || spec.results.size() != builtin->results + 1)
     bad_artifact("header: the call of '" + spec.target + "' has a wrong number of operands or results");
   return std::make_shared<BuiltinCall>(builtin->function);
 }

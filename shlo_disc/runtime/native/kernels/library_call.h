@@ -143,11 +143,13 @@ struct BoundCall {
 /// A plain function of the runtime as a LibraryFunction.
 using BuiltinFunction = void (*)(const Call &call);
 
-/// A function of the runtime: how many operands and results it takes, the workspace not counted.
+/// A function of the runtime: how many operands and results it takes, the workspace not counted, and how many operands
+/// may follow.
 struct Builtin {
   BuiltinFunction function;
   size_t operands;
   size_t results;
+  size_t more_operands = 0;
 };
 
 /// The function of LAPACK wrapped under `target` ("lapack_sgetrf"); null when there is none. Throws Error(artifact)
@@ -162,5 +164,8 @@ const Builtin *collective_builtin(std::string_view target);
 
 /// `ragged_dot`; null for another target.
 const Builtin *ragged_dot_builtin(std::string_view target);
+
+/// `dequantized_dot`; null for another target.
+const Builtin *dequantized_dot_builtin(std::string_view target);
 
 } // namespace disc

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Products of few rows with a matrix of narrow integers, which are dequantised in registers: (q - zero) * scale.
+//
+// A byte holds one element or two, which are its halves: low bits first. The elements of each half are rows of their
+// own, with rows of A, scales and zero points of their own.
+#pragma once
+
+#include "vectors.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace disc::dequantized {
+
+/// The integers of bytes: all bits, the low 4, or two of 4 bits.
+enum class Code { kI8, kU8, kI4, kU4, kI4Pairs, kU4Pairs };
+
+constexpr size_t kCodes = 6;
+constexpr int64_t kMostRows = 8;        // of A, together
+constexpr int64_t kMostByColumns = 4;   // the same where columns are dense
+constexpr int64_t kMostColumns = 4;     // dense ones, together
+constexpr int64_t kStreams = 8;         // rows of bytes that are read together
+constexpr int64_t kWidest = 16;         // lanes: what lies behind a row of sums, scales and zero points is as long
+constexpr int64_t kLineBytes = 64;      // of the cache
+constexpr int64_t kBytesAhead = 512;    // of a dense column, which are fetched before they are used
+
+constexpr int64_t halves_of(Code code) { return code >= Code::kI4Pairs ? 2 : 1; }
+/// The largest number of rows with a kernel of their own, 1 to 4 or 8, that is no larger.
+constexpr int64_t rows_together(int64_t rows) { return rows >= kMostRows ? kMostRows : rows < 4 ? rows : 4; }
+
+/// An element, of the half that is `half`.
+template <Code code> constexpr int32_t decoded(uint8_t byte, int64_t half) {
+  if constexpr (code == Code::kI8)
+    return static_cast<int8_t>(byte);
+  if constexpr (code == Code::kU8)
+    return byte;
+  int32_t bits = half == 0 ? byte & 15 : byte >> 4;
+  return code == Code::kI4 || code == Code::kI4Pairs ? (bits ^ 8) - 8 : bits;
+}
+
+/// Rows of bytes, `q_step` apart, with an element of A's rows for each, and what belongs to their columns.
+struct Rows {
+  const uint8_t *q;
+  int64_t q_step;
+  std::array<const float *, 2> x; // A's rows are `x_step` apart
+  int64_t x_step;
+  std::array<const float *, 2> scale, zero; // of each column
+  float *sums; // one row for each of A's, `sums_step` apart
+  int64_t sums_step, count;
+};
+
+/// Dense columns of `count` bytes, `q_step` apart. A group of `group` bytes has a scale and a zero point for each half,
+/// those of a column `scale_step` and `zero_step` behind those of the column before; `first`: bytes of the first group.
+struct Columns {
+  const uint8_t *q;
+  int64_t q_step;
+  std::array<const float *, 2> x;
+  int64_t x_step;
+  std::array<const float *, 2> scale, zero;
+  int64_t scale_step, zero_step, first, group;
+  float *sums; // of each row of A and each column
+  int64_t sums_step, count;
+};
+
+using AddRows = void (*)(const Rows &);
+using AddColumns = void (*)(const Columns &);
+/// target[i] = (q[i] - zero[i * step]) * scale[i * step], of each half; step is 0 or 1.
+using Dequantise = void (*)(const uint8_t *q, std::array<const float *, 2> scale, std::array<const float *, 2> zero,
+                            int64_t step, int64_t count, std::array<float *, 2> target);
+
+/// The kernels of a code for zero points, or for none. By rows of A, less one: of several rows of bytes, or of one; of
+/// several columns, or of one.
+struct Kernels {
+  std::array<AddRows, kMostRows> add_streams, add_row;
+  int64_t (*columns_of)(int64_t rows); // dense ones that are used together
+  std::array<AddColumns, kMostByColumns> add_columns, add_column;
+  Dequantise dequantise;
+};
+
+/// By code, and by whether there are zero points.
+using ByCode = std::array<std::array<Kernels, 2>, kCodes>;
+
+namespace avx2 {
+
+using V = Vector256<float>;
+
+/// Bytes, each in a lane of 32 bits.
+struct Lanes {
+  using Type = __m256i;
+  DISC_AVX2 static Type load(const uint8_t *from) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(from)));
+  }
+  DISC_AVX2 static Type load_signed(const uint8_t *from) {
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(from)));
+  }
+  DISC_AVX2 static V::Type floats(Type v) { return _mm256_cvtepi32_ps(v); }
+  DISC_AVX2 static V::Type low(Type v) { return floats(_mm256_and_si256(v, _mm256_set1_epi32(15))); }
+  DISC_AVX2 static V::Type high(Type v) { return floats(_mm256_srli_epi32(v, 4)); }
+  DISC_AVX2 static V::Type signed_low(Type v) { return floats(_mm256_srai_epi32(_mm256_slli_epi32(v, 28), 28)); }
+  DISC_AVX2 static V::Type signed_high(Type v) { return floats(_mm256_srai_epi32(v, 4)); }
+};
+
+constexpr int64_t columns_of(int64_t rows) { return rows <= 2 ? kMostColumns : 2; } // sums fit the registers
+DISC_AVX2 inline V::Type subtracted(V::Type a, V::Type b) { return _mm256_sub_ps(a, b); }
+DISC_AVX2 inline V::Type multiplied(V::Type a, V::Type b) { return _mm256_mul_ps(a, b); }
+DISC_AVX2 inline V::Type kept(V::Mask mask, V::Type v) { return _mm256_and_ps(_mm256_castsi256_ps(mask), v); }
+DISC_AVX2 inline float total(V::Type v) { return V::total(v); }
+
+#define DISC_TARGET DISC_AVX2
+#include "dequantized_kernels.inc"
+#undef DISC_TARGET
+
+} // namespace avx2
+
+namespace avx512 {
+
+using V = Vector512<float>;
+
+/// The same, where 4 bits choose from a table of floats. Intrinsics have a mask of all lanes: those without have
+/// undefined operands, of which GCC warns.
+struct Lanes {
+  using Type = __m512i;
+  static constexpr __mmask16 kAll = 0xFFFF;
+  DISC_AVX512 static Type load(const uint8_t *from) {
+    return _mm512_maskz_cvtepu8_epi32(kAll, _mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
+  }
+  DISC_AVX512 static Type load_signed(const uint8_t *from) {
+    return _mm512_maskz_cvtepi8_epi32(kAll, _mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
+  }
+  DISC_AVX512 static V::Type floats(Type v) { return _mm512_maskz_cvtepi32_ps(kAll, v); }
+  DISC_AVX512 static V::Type low(Type v) {
+    return _mm512_maskz_permutexvar_ps(kAll, v, _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+  }
+  DISC_AVX512 static V::Type high(Type v) { return low(_mm512_maskz_srli_epi32(kAll, v, 4)); }
+  DISC_AVX512 static V::Type signed_low(Type v) {
+    const auto table = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1);
+    return _mm512_maskz_permutexvar_ps(kAll, v, table);
+  }
+  DISC_AVX512 static V::Type signed_high(Type v) { return signed_low(_mm512_maskz_srli_epi32(kAll, v, 4)); }
+};
+
+constexpr int64_t columns_of(int64_t) { return kMostColumns; }
+DISC_AVX512 inline V::Type subtracted(V::Type a, V::Type b) { return _mm512_sub_ps(a, b); }
+DISC_AVX512 inline V::Type multiplied(V::Type a, V::Type b) { return _mm512_mul_ps(a, b); }
+DISC_AVX512 inline V::Type kept(V::Mask mask, V::Type v) { return _mm512_maskz_mov_ps(mask, v); }
+DISC_AVX512 inline float total(V::Type v) {
+  float lanes[V::kLanes];
+  V::store(lanes, v);
+  return avx2::V::total(_mm256_add_ps(_mm256_loadu_ps(lanes), _mm256_loadu_ps(lanes + avx2::V::kLanes)));
+}
+
+#define DISC_TARGET DISC_AVX512
+#include "dequantized_kernels.inc"
+#undef DISC_TARGET
+
+} // namespace avx512
+
+} // namespace disc::dequantized

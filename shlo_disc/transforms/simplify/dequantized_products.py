@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products with weights of narrow integers, `x @ ((q - zero) * scale)`, become calls of a function of the runtime.
+
+It reads the integers where they lie and turns them into floats in registers or in the cache: no weight is written as
+floats. Each is rounded as in the program; only the order of sums is the function's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from shlo_disc.shape_dialect.build import convert, transpose
+from shlo_disc.shape_dialect.compile_state import policy
+from shlo_disc.shape_dialect.dense import array_of
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.ops import BROADCASTS, RESHAPES, SLICES
+from shlo_disc.shape_dialect.ops.access import defining_op, is_scalar_constant
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import is_constant
+from shlo_disc.transforms.decisions import Decisions, Pattern
+from shlo_disc.transforms.expand.library_call import library_call
+from shlo_disc.transforms.simplify.index_digits import Place, Read, places, source_of, whole
+from shlo_disc.transforms.simplify.narrow_integers import CODES, Integers, integers_of
+
+DOT = "stablehlo.dot_general"
+
+FEWEST_ROWS = 8
+"""Rows of a weight that share a scale, at least: below, reading scales takes as long as reading floats."""
+
+_MOVES = BROADCASTS | RESHAPES | {"stablehlo.transpose"}
+_STORED = {*SLICES, "stablehlo.dynamic_slice"}
+_PARAMETERS = ("f32", "i8", "ui8", "i32")
+"""Element types of zero points that the function reads."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The distances in memory of a read along k and n: one for every `group` rows, 0 where it is the same for all."""
+
+    group: int
+    k: int
+    n: int
+
+
+@dataclass(frozen=True)
+class DequantizedProduct:
+    """A product whose operand `side`, of `rows` (k) and `columns` (n), is dequantised."""
+
+    op: ir.Operation
+    side: int
+    rows: int
+    columns: int
+    integers: Integers
+    scale: Read | None
+
+    @property
+    def numbers(self) -> stablehlo.DotDimensionNumbers:
+        """The product's dimension numbers."""
+        return stablehlo.DotDimensionNumbers(self.op.attributes["dot_dimension_numbers"])
+
+    @property
+    def other(self) -> ir.Value:
+        """The operand that is multiplied by the weight."""
+        return self.op.operands[1 - self.side]
+
+    @cached_property
+    def half(self) -> int:
+        """The distance of rows that share a byte, 0 where none do; -1 where these are no two rows."""
+        half = self.integers.half
+        if half is None:
+            return 0
+        return half.step if half.index == "k" and half.size == 2 and half.step in (1, self.rows // 2) else -1
+
+    @cached_property
+    def has_dense_columns(self) -> bool | None:
+        """The order of the bytes in memory, (n, k) or (k, n); None for any other."""
+        count = self.rows // 2 if self.half else self.rows
+        step = 2 if self.half == 1 and self.rows > 2 else 1
+        found = places(self.integers.data) or []
+        for is_dense, (k, n) in ((True, (1, count)), (False, (self.columns, 1))):
+            wanted = [("k", step, count, k), ("n", 1, self.columns, n)]
+            if [(*p.digit, p.distance) for p in found] == [w for w in wanted if w[2] > 1]:
+                return is_dense
+        return None
+
+    @cached_property
+    def layouts(self) -> list[Layout | None]:
+        """Those of the scale and of the zero point."""
+        return [self._layout(read) for read in (self.scale, self.integers.zero)]
+
+    def _layout(self, read: Read | None) -> Layout | None:
+        found: dict[str, Place] = {}
+        for place in (None if read is None else places(read)) or []:
+            if place.digit.index in found:
+                return None
+            found[place.digit.index] = place
+        along_k, along_n = found.get("k"), found.get("n")
+        if along_n is not None and along_n.digit[1:] != (1, self.columns):
+            return None
+        if along_k is not None and along_k.digit.step * along_k.digit.size != self.rows:
+            return None
+        distance = 0 if along_n is None else along_n.distance
+        return (
+            Layout(self.rows, 0, distance)
+            if along_k is None
+            else Layout(along_k.digit.step, along_k.distance, distance)
+        )
+
+    @property
+    def group(self) -> int:
+        """The rows that share a scale and a zero point."""
+        return min((layout.group for layout in self.layouts if layout is not None), default=self.rows)
+
+
+DEQUANTIZED: Pattern[DequantizedProduct] = Pattern(
+    "dequantized-product", "a weight of narrow integers is dequantised where it is multiplied"
+)
+
+
+@DEQUANTIZED.requires("the product is one of f32 without batches, whose sums no algorithm prescribes")
+def _is_of_floats(found: DequantizedProduct) -> bool:
+    types = [str(element_type_of(v)) for v in (found.other, found.op.results[0])]
+    batches = list(found.numbers.lhs_batching_dimensions)
+    return types == ["f32", "f32"] and not batches and "algorithm" not in found.op.attributes
+
+
+@DEQUANTIZED.requires("the integers are an argument, a constant, or a slice of one, and not computed")
+def _are_stored(found: DequantizedProduct) -> bool:
+    op = defining_op(found.integers.data.value)
+    return op is None or is_constant(op) or op.name in _STORED
+
+
+@DEQUANTIZED.requires("nothing but the product reads what is computed of the integers")
+def _is_read_once(found: DequantizedProduct) -> bool:
+    return all(sum(1 for _ in _readers(op.results[0])) == 1 for op in found.integers.ops)
+
+
+@DEQUANTIZED.requires("the integers lie in the order of rows or of columns; two in a byte are two rows")
+def _is_dense(found: DequantizedProduct) -> bool:
+    return found.half >= 0 and found.has_dense_columns is not None
+
+
+@DEQUANTIZED.requires("scales and zero points are one for all, for each column, or for groups of rows of each")
+def _are_by_groups(found: DequantizedProduct) -> bool:
+    given = [found.scale, found.integers.zero]
+    if any(read is not None and layout is None for read, layout in zip(given, found.layouts, strict=True)):
+        return False
+    groups = {layout.group for layout in found.layouts if layout is not None}
+    return len(groups - {found.rows}) <= 1 and (found.group == found.rows or found.group >= FEWEST_ROWS)
+
+
+@DEQUANTIZED.requires("both rows of a byte go from one group to the next together")
+def _halves_share_groups(found: DequantizedProduct) -> bool:
+    if not found.half or found.group == found.rows:
+        return True
+    return found.group % 2 == 0 if found.half == 1 else found.half % found.group == 0
+
+
+def fuse_dequantized_products(block: ir.Block, decisions: Decisions) -> None:
+    """Dequantise weights in the products of a block and of what is nested in it, in place, where a target can."""
+    if not policy().vector_bits:
+        return
+    for op in list(block.operations):
+        for nested in nested_blocks(op):
+            fuse_dequantized_products(nested, decisions)
+        if op.operation.name == DOT:
+            _fuse(op.operation, decisions)
+
+
+def _fuse(op: ir.Operation, decisions: Decisions) -> None:
+    for side in (1, 0):
+        found = DEQUANTIZED.match(lambda dot, side=side: _candidate(dot, side), op)
+        if found is not None and decisions.take(DEQUANTIZED.name, op):
+            with ir.InsertionPoint(op), op.location:
+                op.results[0].replace_all_uses_with(_call(found))
+            op.erase()
+            return
+
+
+def _candidate(op: ir.Operation, side: int) -> DequantizedProduct | None:
+    """The product with operand `side` as its weight."""
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    weight = op.operands[side]
+    sizes = [size.constant or 0 for size in dims_of(weight)]
+    inner = list((numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)[side])
+    free = [axis for axis in range(len(sizes)) if axis not in inner]
+    read = whole(weight, {"k": inner, "n": free})
+    if read is None:
+        return None
+    parts = _scaled(read)
+    if parts is None:
+        return None
+    return DequantizedProduct(op, side, _count(sizes, inner), _count(sizes, free), *parts)
+
+
+def _scaled(read: Read) -> tuple[Integers, Read | None] | None:
+    """Integers and the scale that they are multiplied by."""
+    found = source_of(read)
+    op = None if found is None else defining_op(found.value)
+    if found is None or op is None or op.name != "stablehlo.multiply":
+        integers = integers_of(read)
+        return None if integers is None else (integers, None)
+    if str(element_type_of(found.value)) != "f32":
+        return None
+    for number in (0, 1):
+        integers = integers_of(Read(op.operands[number], found.at))
+        scale = None if integers is None else source_of(Read(op.operands[1 - number], found.at))
+        if integers is not None and scale is not None:
+            return replace(integers, ops=(op, *integers.ops)), scale
+    return None
+
+
+def _count(sizes: list[int], axes: list[int]) -> int:
+    count = 1
+    for axis in axes:
+        count *= sizes[axis]
+    return count
+
+
+def _readers(value: ir.Value) -> Iterator[ir.Operation]:
+    """The ops that read a value, themselves or what other ops move of it."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name in _MOVES:
+            yield from _readers(user.results[0])
+        else:
+            yield user
+
+
+# ---- the call --------------------------------------------------------------------------------------------------------
+
+
+def _call(found: DequantizedProduct) -> ir.Value:
+    """The product, at the insertion point."""
+    numbers, result = found.numbers, found.op.results[0]
+    inner = list((numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)[1 - found.side])
+    free = [axis for axis in range(len(dims_of(found.other))) if axis not in inner]
+    order, dims, first = [*free, *inner], dims_of(result), len(free)
+    if found.side == 0:  # the function has the rows of the other operand first
+        dims = (*dims[len(dims) - first :], *dims[: len(dims) - first])
+    rows = found.other if order == sorted(order) else transpose(found.other, order)
+    operands, attributes = [rows, found.integers.data.value], _attributes(found)
+    for name, read, layout in zip(("scale", "zero"), (found.scale, found.integers.zero), found.layouts, strict=True):
+        number = _number(read, 1 if name == "scale" else 0)
+        if number is not None or read is None or layout is None:
+            attributes[f"{name}_bits"] = int(np.float32(number).view(np.uint32))
+            continue
+        attributes |= {name: len(operands), f"{name}_k": layout.k, f"{name}_n": layout.n}
+        is_read = str(element_type_of(read.value)) in _PARAMETERS
+        operands.append(read.value if is_read else convert(read.value, ir.F32Type.get()))
+    type_ = tensor_type(dims, element_type_of(result))
+    (value,) = library_call("dequantized_dot", operands, [type_], attributes, Expr.const(0))
+    return value if found.side == 1 else transpose(value, [*range(first, len(dims)), *range(first)])
+
+
+def _number(read: Read | None, otherwise: float) -> float | None:
+    """The one number that a scale or zero point is, `otherwise` where there is none; None where it is a tensor."""
+    op = None if read is None else defining_op(read.value)
+    if read is None:
+        return otherwise
+    return float(array_of(op).ravel()[0]) if op is not None and is_scalar_constant(op) else None
+
+
+def _attributes(found: DequantizedProduct) -> dict[str, int]:
+    """Those of the weight, as runtime/native/kernels/dequantized_dot.cpp reads them."""
+    return {
+        "k": found.rows,
+        "n": found.columns,
+        "code": CODES.index(found.integers.code),
+        "dense_columns": int(bool(found.has_dense_columns)),
+        "half": found.half,
+        "step": 2 if found.half == 1 else 1,
+        "group": found.group,
+        "vector_bits": policy().vector_bits,
+    }
