@@ -53,7 +53,8 @@ WITHOUT_PATTERNS = {
     "annotate/propagation",
     "annotate/quantized", "annotate/recurrences", "annotate/row_axes",
     "annotate/shapes", "annotate/size_relations", "annotate/values", "annotate/views", "expand/build",
-    "expand/complex_constants", "expand/custom_call", "expand/library_call", "expand/reals", "simplify/loop_product",
+    "expand/complex_constants", "expand/custom_call", "expand/library_call", "expand/reals", "simplify/index_digits",
+    "simplify/loop_product", "simplify/narrow_integers",
     "simplify/patterns",
 }  # fmt: skip
 """Modules that only help others."""

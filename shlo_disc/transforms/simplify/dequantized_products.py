@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -62,7 +62,12 @@ class DequantizedProduct:
     @property
     def numbers(self) -> stablehlo.DotDimensionNumbers:
         """The product's dimension numbers."""
-        return stablehlo.DotDimensionNumbers(self.op.attributes["dot_dimension_numbers"])
+        return _numbers(self.op)
+
+    @property
+    def terms(self) -> list[int]:
+        """The axes of the other operand that are summed over, row-major along k."""
+        return [axes[1 - self.side] for axes in _terms(self.op, self.side)]
 
     @property
     def other(self) -> ir.Value:
@@ -75,7 +80,7 @@ class DequantizedProduct:
         half = self.integers.half
         if half is None:
             return 0
-        return half.step if half.index == "k" and half.size == 2 and half.step in (1, self.rows // 2) else -1
+        return half.step if half.name == "k" and half.size == 2 and half.step in (1, self.rows // 2) else -1
 
     @cached_property
     def has_dense_columns(self) -> bool | None:
@@ -97,9 +102,9 @@ class DequantizedProduct:
     def _layout(self, read: Read | None) -> Layout | None:
         found: dict[str, Place] = {}
         for place in (None if read is None else places(read)) or []:
-            if place.digit.index in found:
+            if place.digit.name in found:
                 return None
-            found[place.digit.index] = place
+            found[place.digit.name] = place
         along_k, along_n = found.get("k"), found.get("n")
         if along_n is not None and along_n.digit[1:] != (1, self.columns):
             return None
@@ -175,7 +180,7 @@ def fuse_dequantized_products(block: ir.Block, decisions: Decisions) -> None:
 
 def _fuse(op: ir.Operation, decisions: Decisions) -> None:
     for side in (1, 0):
-        found = DEQUANTIZED.match(lambda dot, side=side: _candidate(dot, side), op)
+        found = DEQUANTIZED.match(partial(_candidate, side=side), op)
         if found is not None and decisions.take(DEQUANTIZED.name, op):
             with ir.InsertionPoint(op), op.location:
                 op.results[0].replace_all_uses_with(_call(found))
@@ -185,10 +190,9 @@ def _fuse(op: ir.Operation, decisions: Decisions) -> None:
 
 def _candidate(op: ir.Operation, side: int) -> DequantizedProduct | None:
     """The product with operand `side` as its weight."""
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     weight = op.operands[side]
     sizes = [size.constant or 0 for size in dims_of(weight)]
-    inner = list((numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)[side])
+    inner = [axes[side] for axes in _terms(op, side)]
     free = [axis for axis in range(len(sizes)) if axis not in inner]
     read = whole(weight, {"k": inner, "n": free})
     if read is None:
@@ -197,6 +201,17 @@ def _candidate(op: ir.Operation, side: int) -> DequantizedProduct | None:
     if parts is None:
         return None
     return DequantizedProduct(op, side, _count(sizes, inner), _count(sizes, free), *parts)
+
+
+def _numbers(op: ir.Operation) -> stablehlo.DotDimensionNumbers:
+    return stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+
+
+def _terms(op: ir.Operation, side: int) -> list[tuple[int, int]]:
+    """The axes of both operands that are summed over, in the order of operand `side`."""
+    numbers = _numbers(op)
+    pairs = zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True)
+    return sorted(pairs, key=lambda axes: axes[side])
 
 
 def _scaled(read: Read) -> tuple[Integers, Read | None] | None:
@@ -238,8 +253,7 @@ def _readers(value: ir.Value) -> Iterator[ir.Operation]:
 
 def _call(found: DequantizedProduct) -> ir.Value:
     """The product, at the insertion point."""
-    numbers, result = found.numbers, found.op.results[0]
-    inner = list((numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)[1 - found.side])
+    inner, result = found.terms, found.op.results[0]
     free = [axis for axis in range(len(dims_of(found.other))) if axis not in inner]
     order, dims, first = [*free, *inner], dims_of(result), len(free)
     if found.side == 0:  # the function has the rows of the other operand first

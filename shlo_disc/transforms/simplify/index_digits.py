@@ -19,9 +19,9 @@ from shlo_disc.shape_dialect.utils.attributes import integers
 
 
 class Digit(NamedTuple):
-    """A part of an index of the reader's: index // step % size."""
+    """A part of an index of the reader's: the index that `name` names // step % size."""
 
-    index: str
+    name: str
     step: int
     size: int
 
@@ -56,10 +56,10 @@ def whole(value: ir.Value, axes: Mapping[str, Sequence[int]]) -> Read | None:
     if sizes is None:
         return None
     at: list[Coordinate] = [()] * len(sizes)
-    for index, own in axes.items():
+    for name, own in axes.items():
         step = 1
         for axis in reversed(own):
-            at[axis] = _digits(Digit(index, step, sizes[axis]))
+            at[axis] = _digits(Digit(name, step, sizes[axis]))
             step *= sizes[axis]
     return Read(value, tuple(at))
 
@@ -90,7 +90,7 @@ def split(coordinate: Coordinate, size: int) -> tuple[Coordinate, Coordinate] | 
             size //= digit.size
         elif digit.size % size == 0:
             low.insert(0, digit._replace(size=size))
-            high.append(Digit(digit.index, digit.step * size, digit.size // size))
+            high.append(Digit(digit.name, digit.step * size, digit.size // size))
             size = 1
         else:
             return None
@@ -98,7 +98,7 @@ def split(coordinate: Coordinate, size: int) -> tuple[Coordinate, Coordinate] | 
 
 
 def places(read: Read) -> list[Place] | None:
-    """Each digit in memory, neighbours joined where their distances allow it; ordered by index and step."""
+    """Each digit in memory, neighbours joined where their distances allow it; ordered by name and step."""
     sizes = static_sizes(read.value)
     if sizes is None:
         return None
@@ -123,7 +123,7 @@ def places(read: Read) -> list[Place] | None:
 def _continues(low: Place, high: Place) -> bool:
     """Tells whether two digits are one."""
     size = low.digit.size
-    is_next = (low.digit.index, low.digit.step * size) == (high.digit.index, high.digit.step)
+    is_next = (low.digit.name, low.digit.step * size) == (high.digit.name, high.digit.step)
     return is_next and high.distance == low.distance * size
 
 
