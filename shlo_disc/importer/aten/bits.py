@@ -33,7 +33,9 @@ def _operands(t: Graph, x: Any, y: Any) -> tuple[ir.Value, ir.Value, ir.Value, i
             "bitwise_left_shift.Scalar_Tensor")  # fmt: skip
 def left(t: Graph, x: Any, y: Any) -> ir.Value:
     """x * 2^y."""
-    value, by, inside, _ = _operands(t, x, y)
+    value, by, inside, most = _operands(t, x, y)
+    if isinstance(y, int) and 0 <= y <= most:
+        return build.shift_left(value, by)
     zero = t.constant(0, t.dtype, t.dims)
     return t.select(inside, build.shift_left(value, t.select(inside, by, zero)), zero)
 
@@ -43,6 +45,8 @@ def left(t: Graph, x: Any, y: Any) -> ir.Value:
 def right(t: Graph, x: Any, y: Any) -> ir.Value:
     """x / 2^y rounded down."""
     value, by, inside, most = _operands(t, x, y)
+    if isinstance(y, int) and 0 <= y <= most:
+        return (build.shift_right_arithmetic if t.dtype.is_signed else build.shift_right_logical)(value, by)
     if t.dtype.is_signed:
         own = t.select(inside, by, t.constant(most, t.dtype, t.dims))
         return build.shift_right_arithmetic(value, own)
