@@ -375,3 +375,17 @@ def test_gpu_programs_stay() -> None:
     args = (("m, 64", "float32"), ("64, 32", "int8"), ("32", "float32"))
     program = shlo_disc.compile(function, args=args, target="cuda:sm_90a")
     assert ".visible .entry" in program.as_text("ptx")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("width")
+@pytest.mark.parametrize("seed", range(40))
+def test_random_products(seed: int) -> None:
+    """Any form, sizes, groups and number of threads; five numbers of rows a program."""
+    rng = np.random.default_rng(seed)
+    group, groups = int(rng.choice([8, 10, 16, 24, 32, 50, 128, 600])), int(rng.choice([1, 2, 4, 6, 14, 40]))
+    form = rng.choice(np.asarray((*WHOLE, *GROUPED), object))
+    program = form(group * groups, int(rng.choice([1, 2, 7, 15, 16, 17, 63, 65, 130, 500, 2100])), group)
+    executable = compiled(program, threads=int(rng.choice([1, 2, 5])))
+    assert is_fused(executable)
+    check(program, executable, rng.choice([1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 31, 32, 33, 34, 100, 129, 200], 5).tolist())
