@@ -285,6 +285,7 @@ def test_special_scales() -> None:
 def test_no_weight_in_floats() -> None:
     executable = compiled(in_groups(512, 512, 32))
     assert executable.memory(m=1).arena_bytes < 512 * 512
+    assert executable.cost_analysis(m=3)["flops"] == 2 * 3 * 512 * 512
 
 
 # ---- programs next to these ------------------------------------------------------------------------------------------
@@ -343,12 +344,28 @@ def other_shifts(x: Any, q: Any, s: Any) -> Any:
     return x @ (f32(jnp.stack([q & 15, q >> 3], axis=1).reshape(40, 24)) * s)
 
 
+def halves_of_columns(x: Any, q: Any, s: Any) -> Any:
+    q = lax.bitcast_convert_type(q, jnp.uint8)[:, :12]
+    return x @ (f32(jnp.stack([q & 15, q >> 4], axis=2).reshape(40, 24)) * s)
+
+
+def halves_of_two_groups(x: Any, q: Any, s: Any) -> Any:
+    q = lax.bitcast_convert_type(q, jnp.uint8)[:9]
+    whole = f32(jnp.stack([q & 15, q >> 4], axis=1)).reshape(2, 9, 24)
+    return x[:, :18] @ (whole * jnp.stack([s, 2 * s])[:, None]).reshape(18, 24)
+
+
+def wide_zeros(x: Any, q: Any, s: Any) -> Any:
+    return x @ f32(q.astype(jnp.int32) - (1e8 * s).astype(jnp.int32))
+
+
 def reversed_rows(x: Any, q: Any, s: Any) -> Any:
     return x @ (f32(q) * s)[::-1]
 
 
 NEXT = (read_twice, view_read_twice, computed, that_may_wrap, of_each_row, of_short_groups, rounded, in_f64, in_batches,
-        high_halves_first, other_halves, other_shifts, reversed_rows)  # fmt: skip
+        high_halves_first, other_halves, other_shifts, halves_of_columns,
+        halves_of_two_groups, wide_zeros, reversed_rows)  # fmt: skip
 
 
 @pytest.mark.parametrize("function", NEXT)
