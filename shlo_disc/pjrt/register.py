@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import importlib
 import importlib.util
 import os
@@ -64,10 +65,11 @@ def client_options() -> dict[str, int | str]:
     """The options of the client.
 
     As many devices as JAX users ask for with the settings for CPU devices: the JAX option `jax_num_cpu_devices`, or
-    XLA's flag `--xla_force_host_platform_device_count`. With `jax.distributed`, why MPI cannot be used, if so.
+    XLA's flag `--xla_force_host_platform_device_count`. So it is with asynchronous calls, by the option
+    `jax_cpu_enable_async_dispatch`. With `jax.distributed`, why MPI cannot be used, if so.
     """
     import jax
-    from jax._src import distributed
+    from jax._src import distributed, xla_bridge
 
     options: dict[str, int | str] = {}
     count = getattr(jax.config, "jax_num_cpu_devices", -1)
@@ -82,7 +84,22 @@ def client_options() -> dict[str, int | str]:
         failure = _load_mpi()
         if failure:
             options["mpi_failure"] = failure
+    wanted = getattr(xla_bridge, "_CPU_ENABLE_ASYNC_DISPATCH", None)
+    options["asynchronous"] = int(wanted is None or wanted.value)
+    _wait_at_exit()  # the last to be registered is the first to be called: before the process leaves its job
     return options
+
+
+@functools.cache
+def _wait_at_exit() -> None:
+    """Have the process wait for runs before it ends, until it is interrupted."""
+    from shlo_disc.runtime.native_module import finish_runs
+
+    def wait() -> None:
+        while not finish_runs(milliseconds=100):
+            pass
+
+    atexit.register(wait)
 
 
 def _xla_flag(name: str) -> int | None:

@@ -27,6 +27,7 @@ GpuModule = _native.GpuModule
 available_memory = _native.available_memory
 ProgramTable = _native.ProgramTable
 evaluate_steps = _native.evaluate_steps
+finish_runs = _native.finish_runs
 leave_job = _native.leave_job
 observe_programs = _native.observe_programs
 open_nccl = _native.open_nccl

@@ -368,7 +368,7 @@ def algorithms_of_products() -> None:
 
 @check
 def profiles_have_programs_and_kernels() -> None:
-    x = jnp.ones((64, 64))
+    x = jnp.ones((64, 64)).block_until_ready()
     program = jax.jit(lambda a: jnp.tanh(a @ a).sum())
     for _ in range(2):
         with tempfile.TemporaryDirectory() as folder:

@@ -155,9 +155,9 @@ def test_dimensions_of_one_element_have_no_place(client: Any) -> None:
 
 def test_an_array_that_lies_so_is_used_where_it_is(client: Any) -> None:
     zero_copy = abi.PJRT_HostBufferSemantics_kImmutableZeroCopy
-    memory_of_x = np.zeros(24 + 16, np.float32)
+    memory_of_x = np.zeros(64 * 96 + 16, np.float32)  # of 16 KiB and more
     start = -memory_of_x.ctypes.data % 64 // 4
-    x = memory_of_x[start : start + 24].reshape(4, 6).T
+    x = memory_of_x[start : start + 64 * 96].reshape(64, 96).T
     for order, shared in (((1, 0), True), ((0, 1), False)):
         buffer = put(client, x, Layout(minor_to_major(order)), zero_copy)
         x[2, 3] += 1

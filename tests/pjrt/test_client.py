@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import ml_dtypes
@@ -162,6 +164,25 @@ def test_pieces_make_a_buffer(client: Any) -> None:
         parts.transfer(0, memoryview(x))
         buffer = parts.retrieve(0)
         assert np.array_equal(get(buffer), x)
+
+
+def test_a_call_on_a_buffer_to_come(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client waits for the end of each run, here in a thread, while the buffer gets its pieces or never will."""
+    monkeypatch.setattr("pypjrt._loader.pjrt_call", contextlib.nullcontext)  # the client's lock around each call
+    executable, x = client.compile(DYNAMIC), np.arange(6, dtype=np.float32)
+    with client.device(0) as device, ThreadPoolExecutor(1) as pool:
+        with client.async_transfer([transfer.ShapeSpec(F32, (6,))], device=device) as parts:
+            call = pool.submit(executable, parts.retrieve(0))
+            assert not wait([call], timeout=0.1).done
+            parts.transfer(0, memoryview(x))
+            assert np.array_equal(get(call.result()[0]), x * x)
+        with client.async_transfer([transfer.ShapeSpec(F32, (6,))], device=device) as parts:
+            call = pool.submit(executable, parts.retrieve(0))
+            assert not wait([call], timeout=0.1).done
+        with pytest.raises(errors.Cancelled, match="given up"):
+            call.result()
+    (result,) = executable(put(client, np.ones(3, np.float32)))
+    assert np.array_equal(get(result), np.ones(3, np.float32))
 
 
 def test_serialized_executables_run(client: Any) -> None:

@@ -231,7 +231,7 @@ def test_native_code_is_loaded_on_request(softmax: Path, monkeypatch: pytest.Mon
         opened.close()
     with pytest.raises(errors.InvalidArgument, match="the option trust is a number from 0 to 1"):
         made(shlo_disc.get_pjrt_plugin(), trust=2)
-    with pytest.raises(errors.InvalidArgument, match="trusts_programs, trust, max_programs and blas"):
+    with pytest.raises(errors.InvalidArgument, match="trusts_programs, trust, asynchronous, max_programs and blas"):
         made(shlo_disc.get_pjrt_plugin(), no_such_option=1)
 
 

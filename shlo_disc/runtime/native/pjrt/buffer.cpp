@@ -23,7 +23,7 @@ Storage PJRT_Buffer::elements() const {
 void *PJRT_Buffer::expose() {
   Storage storage = elements();
   storage.add_viewer();
-  forms.clear();
+  clear_forms();
   return storage.get();
 }
 
@@ -37,8 +37,30 @@ disc::pjrt::OrderedElements PJRT_Buffer::ordered(const Storage &elements, const 
   return {std::move(view), dims, order};
 }
 
+std::unique_ptr<PJRT_Buffer> PJRT_Buffer::shared() const {
+  return std::make_unique<PJRT_Buffer>(share(), dtype, dims, layout, memory, ready, done);
+}
+
+std::shared_ptr<disc::pjrt::ArrayForms> PJRT_Buffer::forms() {
+  std::lock_guard lock(mutex_);
+  if (!forms_)
+    forms_ = std::make_shared<disc::pjrt::ArrayForms>();
+  return forms_;
+}
+
+/// Also for calls that have not begun yet, which share them.
+void PJRT_Buffer::clear_forms() {
+  std::shared_ptr<disc::pjrt::ArrayForms> cleared;
+  {
+    std::lock_guard lock(mutex_);
+    cleared = forms_;
+  }
+  if (cleared)
+    cleared->clear();
+}
+
 void PJRT_Buffer::remove() {
-  forms.clear();
+  clear_forms();
   Storage released; // without the lock: what waits for it may do anything
   std::lock_guard lock(mutex_);
   is_deleted_ = true;
@@ -52,12 +74,14 @@ bool PJRT_Buffer::is_deleted() const {
 }
 
 void PJRT_Buffer::add_external_reference() {
-  std::lock_guard lock(mutex_);
-  if (is_deleted_)
-    disc::pjrt::fail_argument("the buffer has been deleted or donated");
-  ++external_references_;
-  storage_.add_viewer();
-  forms.clear();
+  {
+    std::lock_guard lock(mutex_);
+    if (is_deleted_)
+      disc::pjrt::fail_argument("the buffer has been deleted or donated");
+    ++external_references_;
+    storage_.add_viewer();
+  }
+  clear_forms();
 }
 
 void PJRT_Buffer::drop_external_reference() {
@@ -103,6 +127,19 @@ Storage on_host(const PJRT_Buffer &buffer, const Storage &elements) {
   if (buffer.memory->place->is_host())
     return elements;
   return moved(elements, buffer.bytes(), *buffer.memory->place, *default_device());
+}
+
+PJRT_Event *event_after(const PJRT_Buffer &buffer, std::function<void(const Storage &)> task) {
+  Storage storage = buffer.share();
+  if (!buffer.ready || buffer.ready->has_succeeded()) {
+    task(storage);
+    return ready_event();
+  }
+  auto done = std::make_shared<Signal>();
+  buffer.ready->then([done, storage, task = std::move(task)](const std::optional<Failure> &failure) {
+    done->set(failure ? failure : failure_of([&] { task(storage); }));
+  });
+  return event_of(done);
 }
 
 std::shared_ptr<Signal> signal_of_work(PJRT_Memory &memory) {

@@ -32,6 +32,9 @@ Storage moved(const Storage &elements, int64_t bytes, disc::Device &from, disc::
 /// A share of a buffer's elements, or a copy, in the machine's memory. Waits for the work that makes them.
 Storage on_host(const PJRT_Buffer &buffer, const Storage &elements);
 
+/// Does `task` with the elements of a buffer once they are there; the event tells when it is done, or has failed.
+PJRT_Event *event_after(const PJRT_Buffer &buffer, std::function<void(const Storage &elements)> task);
+
 /// The end of the work that a memory's device has been given; null where work is done when it is given.
 std::shared_ptr<Signal> signal_of_work(PJRT_Memory &memory);
 
@@ -48,7 +51,8 @@ struct PJRT_Buffer {
       : dtype(dtype), dims(std::move(dims)), layout(layout), memory(memory), ready(std::move(ready)),
         done(std::move(done)), storage_(std::move(storage)) {}
 
-  /// The elements, once they are there, or on a GPU once what makes them was given to it. Throws after deletion and donation, and when they will never be.
+  /// The elements, once they are there, or on a GPU once what makes them was given to it. Throws after deletion and
+  /// donation, and when they will never be.
   disc::pjrt::Storage elements() const;
 
   /// The elements' address for somebody outside, for good.
@@ -56,6 +60,9 @@ struct PJRT_Buffer {
 
   /// A share of the elements, which may not be there yet.
   disc::pjrt::Storage share() const;
+
+  /// The packed forms of the elements.
+  std::shared_ptr<disc::pjrt::ArrayForms> forms();
 
   /// Releases the elements, unless an external reference still needs them.
   void remove();
@@ -68,17 +75,22 @@ struct PJRT_Buffer {
   /// The elements, once they are there, seen in the order of a layout.
   disc::pjrt::OrderedElements ordered(const disc::pjrt::Storage &elements, const disc::pjrt::Layout &order) const;
 
+  /// Another buffer of the same elements.
+  std::unique_ptr<PJRT_Buffer> shared() const;
+
   const disc::DType dtype;
   const std::vector<int64_t> dims;
   disc::pjrt::Layout &layout;
   PJRT_Memory *const memory;
   const std::shared_ptr<disc::pjrt::Signal> ready; // null: the elements are there, or
   const std::shared_ptr<disc::pjrt::Signal> done;  // a GPU has been given the work that makes them
-  disc::pjrt::ArrayForms forms;
 
 private:
+  void clear_forms();
+
   mutable std::mutex mutex_;
   disc::pjrt::Storage storage_;
+  std::shared_ptr<disc::pjrt::ArrayForms> forms_; // null before somebody asks for them
   bool is_deleted_ = false;
   int64_t external_references_ = 0;
 };

@@ -25,8 +25,8 @@ std::shared_ptr<disc::Device> described_gpu(int ordinal, PJRT_DeviceDescription 
 
 PJRT_Client::PJRT_Client(disc::pjrt::Processes given, const disc::pjrt::ClientOptions &options)
     : processes(std::move(given)), trusts_programs(options.trusts_programs),
-      trusts_executables(options.trust.value_or(disc::pjrt::trusts_executables())), max_programs(options.max_programs),
-      gpus(options.gpus),
+      trusts_executables(options.trust.value_or(disc::pjrt::trusts_executables())),
+      is_asynchronous(options.is_asynchronous), max_programs(options.max_programs), gpus(options.gpus),
       topology(processes.device_counts, true) {
   if (has_gpus())
     topology.platform = disc::pjrt::kGpuPlatformName;
@@ -44,6 +44,11 @@ PJRT_Client::PJRT_Client(disc::pjrt::Processes given, const disc::pjrt::ClientOp
       addressable_list.push_back(&device);
     memory_list.insert(memory_list.end(), device.memory_list.begin(), device.memory_list.end());
   }
+}
+
+PJRT_Client::~PJRT_Client() {
+  for (PJRT_Device *device : addressable_list)
+    device->worker.finish();
 }
 
 PJRT_Device &PJRT_Client::device(int64_t id) const {

@@ -17,6 +17,9 @@ void add_client_functions(PJRT_Api &api);
 struct PJRT_Client {
   PJRT_Client(disc::pjrt::Processes processes, const disc::pjrt::ClientOptions &options);
 
+  /// Waits for the work that its devices have been given.
+  ~PJRT_Client();
+
   bool has_gpus() const { return !gpus.empty(); }
 
   /// The number of the GPU that a device is; -1 for processors.
@@ -34,6 +37,7 @@ struct PJRT_Client {
   const disc::pjrt::Processes processes;
   const bool trusts_programs; // as the framework says, which makes their bytes itself
   const bool trusts_executables; // which are native code
+  const bool is_asynchronous;    // calls may return before their runs end
   const int max_programs;        // of one function; 0: any number
   const std::vector<int> gpus;   // the devices; none for processors
   PJRT_TopologyDescription topology;

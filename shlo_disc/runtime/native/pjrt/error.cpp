@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "error.h"
 
+#include <memory>
 #include <new>
 
 namespace {
@@ -79,6 +80,11 @@ PJRT_Error *current_error() noexcept {
   } catch (const std::exception &error) {
     return new PJRT_Error(PJRT_Error_Code_INTERNAL, error.what());
   }
+}
+
+Failure current_failure() {
+  std::unique_ptr<PJRT_Error> error(current_error());
+  return Failure(error->code, error->message);
 }
 
 void check_size(size_t given, size_t expected) {

@@ -56,6 +56,9 @@ inline std::string given_text(const char *first, size_t size, const char *name) 
 /// The exception in flight as an error.
 PJRT_Error *current_error() noexcept;
 
+/// The exception in flight, for others.
+Failure current_failure();
+
 /// The size of a structure of arguments that ends with `field`.
 template <typename Args, typename Field> size_t size_up_to(const Args &args, const Field &field) {
   auto end = reinterpret_cast<const char *>(&field) + sizeof(Field);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "event.h"
 
+#include <pthread.h>
+
 /// Without a signal: it has happened.
 struct PJRT_Event {
   std::shared_ptr<disc::pjrt::Signal> signal;
@@ -8,51 +10,73 @@ struct PJRT_Event {
 
 namespace disc::pjrt {
 
+namespace {
+
+PJRT_Error *error_of(const std::optional<Failure> &failure) {
+  return failure ? new PJRT_Error(failure->code, failure->what()) : nullptr;
+}
+
+std::atomic<int> forks{0};
+
+} // namespace
+
+std::optional<Failure> failure_of(const std::function<void()> &task) {
+  try {
+    task();
+    return std::nullopt;
+  } catch (...) {
+    return current_failure();
+  }
+}
+
+int fork_count() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  (void)registered;
+  return forks.load(std::memory_order_relaxed);
+}
+
 void Signal::set(std::optional<Failure> failure) {
-  std::vector<Waiter> waiters;
+  std::vector<Continuation> continuations;
   {
     std::lock_guard lock(mutex_);
-    if (is_set_)
+    if (state_ != State::open)
       throw Failure(PJRT_Error_Code_FAILED_PRECONDITION, "the event has been set before");
-    is_set_ = true;
     failure_ = std::move(failure);
-    waiters.swap(waiters_);
+    state_.store(failure_ ? State::failed : State::succeeded, std::memory_order_release);
+    continuations.swap(continuations_);
   }
   changed_.notify_all();
-  for (const Waiter &waiter : waiters)
-    waiter.callback(make_error(), waiter.argument);
+  for (const Continuation &continuation : continuations)
+    continuation(failure_);
 }
 
-bool Signal::is_set() const {
-  std::lock_guard lock(mutex_);
-  return is_set_;
-}
-
-void Signal::wait() const {
+/// Waits; the failure.
+std::optional<Failure> Signal::wait() const {
+  if (has_succeeded())
+    return std::nullopt;
+  if (state_.load(std::memory_order_acquire) == State::open && is_lost())
+    return Failure(PJRT_Error_Code_CANCELLED, "the array was not ready when the process was forked");
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return is_set_; });
+  changed_.wait(lock, [&] { return state_ != State::open; });
+  return failure_;
 }
 
 void Signal::check() const {
-  wait();
-  if (failure_)
-    throw *failure_;
+  if (std::optional<Failure> failure = wait())
+    throw *failure;
 }
 
-PJRT_Error *Signal::error() const {
-  wait();
-  return make_error();
-}
+PJRT_Error *Signal::error() const { return error_of(wait()); }
 
-void Signal::when_set(PJRT_Event_OnReadyCallback callback, void *argument) {
-  {
+void Signal::then(Continuation continuation) {
+  if (!is_set()) {
     std::lock_guard lock(mutex_);
-    if (!is_set_) {
-      waiters_.push_back({callback, argument});
+    if (state_ == State::open) {
+      continuations_.push_back(std::move(continuation));
       return;
     }
   }
-  callback(make_error(), argument);
+  continuation(wait());
 }
 
 PJRT_Event *ready_event() { return new PJRT_Event; }
@@ -79,7 +103,9 @@ void event_on_ready(PJRT_Event_OnReady_Args &args) {
   const PJRT_Event &event = given(args.event, "event");
   given(args.callback, "callback");
   if (event.signal)
-    event.signal->when_set(args.callback, args.user_arg);
+    event.signal->then([callback = args.callback, argument = args.user_arg](const std::optional<Failure> &failure) {
+      callback(error_of(failure), argument);
+    });
   else
     args.callback(nullptr, args.user_arg);
 }

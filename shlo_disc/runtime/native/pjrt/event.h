@@ -4,7 +4,9 @@
 
 #include "error.h"
 
+#include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,14 +14,25 @@
 
 namespace disc::pjrt {
 
-/// What an event tells its waiters; `set` once, by anybody who has a share. Thread-safe.
+/// The failure of a task; none where it does not throw.
+std::optional<Failure> failure_of(const std::function<void()> &task);
+
+/// How often this process has been made by a fork: threads that were there before are not any more.
+int fork_count();
+
+/// What an event tells its waiters; `set` once, by anybody who has a share. One that was not set when the process was
+/// forked never will be in the child, and counts as failed there. Thread-safe.
 class Signal {
 public:
+  using Continuation = std::function<void(const std::optional<Failure> &failure)>;
+
   /// A failure is passed to everybody who asks.
   void set(std::optional<Failure> failure = std::nullopt);
 
-  bool is_set() const;
-  void wait() const;
+  bool is_set() const { return state_.load(std::memory_order_acquire) != State::open || is_lost(); }
+
+  /// Whether it is set, without a failure.
+  bool has_succeeded() const { return state_.load(std::memory_order_acquire) == State::succeeded; }
 
   /// Waits, and throws the failure if there is one.
   void check() const;
@@ -27,22 +40,21 @@ public:
   /// The failure as a new error, or null; waits.
   PJRT_Error *error() const;
 
-  /// Calls `callback` once this is set, with an error that is the callback's; at once when it is set already.
-  void when_set(PJRT_Event_OnReadyCallback callback, void *argument);
+  /// Calls `continuation` once this is set, on the thread that sets it; at once when it is set already.
+  void then(Continuation continuation);
 
 private:
-  struct Waiter {
-    PJRT_Event_OnReadyCallback callback;
-    void *argument;
-  };
+  enum class State { open, succeeded, failed };
 
-  PJRT_Error *make_error() const { return failure_ ? new PJRT_Error(failure_->code, failure_->what()) : nullptr; }
+  bool is_lost() const { return forks_ != fork_count(); }
+  std::optional<Failure> wait() const;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  bool is_set_ = false;
+  std::atomic<State> state_{State::open};
+  const int forks_ = fork_count();
   std::optional<Failure> failure_;
-  std::vector<Waiter> waiters_;
+  std::vector<Continuation> continuations_;
 };
 
 /// An event of something that has happened.

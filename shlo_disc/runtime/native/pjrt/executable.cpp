@@ -121,7 +121,7 @@ std::vector<int64_t> dims_of(const std::vector<Layout *> &layouts, const int64_t
 Code::Code(Compiled given_compiled, std::string program_text, std::string options_text)
     : first(placed(std::move(given_compiled))), source(std::move(program_text)), options(std::move(options_text)),
       parsed_options(options), fingerprint(fingerprint_of(source, options, first.compiled.identity)),
-      donated(donated_of(program(), argument_count())) {
+      calls_others(first.compiled.executable->calls_others()), donated(donated_of(program(), argument_count())) {
   describe_arrays();
   describe_memories();
 }

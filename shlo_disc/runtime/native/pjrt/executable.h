@@ -8,6 +8,8 @@
 #include "compile_options.h"
 #include "extensions.h"
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
 
@@ -19,7 +21,20 @@ struct Placed {
   std::shared_ptr<const Plan> plan; // null when they are not
 };
 
-/// A compiled program with what frameworks ask about it. Immutable.
+/// How long runs of a program take, by the processor's clock. Thread-safe.
+class RunTime {
+public:
+  /// Whether its last run was so short that handing one to another thread is not worth it.
+  bool is_short() const { return last_.load(std::memory_order_relaxed) < kShort; }
+  void set(uint64_t last) { last_.store(last, std::memory_order_relaxed); }
+
+private:
+  static constexpr uint64_t kShort = uint64_t{1} << 18; // some 100 us
+
+  std::atomic<uint64_t> last_{~uint64_t{0}}; // before the first run
+};
+
+/// A compiled program with what frameworks ask about it. Immutable, but for what is measured.
 class Code {
 public:
   Code(Compiled compiled, std::string program, std::string options);
@@ -33,10 +48,13 @@ public:
   const Placed &on(const PJRT_Device &device) const;
 
   /// Whether the sizes of results are known before a call.
-  bool knows_sizes() const { return first.plan && program().segments.size() == 1; }
+  bool knows_sizes() const { return first.plan && plans_results(); }
 
   /// Throws UNIMPLEMENTED when they are not.
   const Plan &known_plan() const;
+
+  /// Whether the sizes of results are known once those of arguments are.
+  bool plans_results() const { return program().segments.size() == 1; }
 
   /// What a run costs, as far as sizes are known. Counted by the first call.
   std::span<const PJRT_NamedValue> cost() const;
@@ -46,6 +64,7 @@ public:
   const std::string options; // a CompileOptionsProto
   const CompileOptions parsed_options;
   const std::string fingerprint;
+  const bool calls_others; // functions that are registered in this process
   const std::vector<size_t> donated; // the arguments that callers give away
   std::vector<PJRT_Buffer_Type> output_types;
   std::vector<const char *> output_memory_kinds, argument_memory_kinds;
@@ -54,6 +73,7 @@ public:
   std::vector<int64_t> output_dims, argument_dims; // of all, as frameworks see them; none if they are not known
   std::vector<size_t> output_ranks;
   std::vector<Layout *> output_layouts, argument_layouts;
+  mutable RunTime run_time;
 
 private:
   void describe_arrays();
@@ -63,6 +83,19 @@ private:
   mutable std::mutex mutex_;
   mutable std::vector<PJRT_NamedValue> cost_;                 // empty before the first call
   mutable std::map<const disc::Device *, Placed> elsewhere_;  // on other devices
+};
+
+/// Where a program is loaded. Throws Failure where it cannot run there.
+struct Placement {
+  Placement(PJRT_Client &client, const Code &code);
+
+  bool spans_processes() const { return devices.size() < device_ids.size(); }
+
+  PJRT_Client &client;
+  const std::vector<int64_t> device_ids; // by participant
+  std::vector<int64_t> participants;     // those in this process
+  std::vector<PJRT_Device *> devices;    // theirs
+  std::vector<PJRT_LogicalDeviceIds> logical_ids;
 };
 
 void add_executable_functions(PJRT_Api &api);
@@ -83,13 +116,7 @@ struct PJRT_LoadedExecutable {
   void remove();
   bool is_deleted() const;
 
-  bool spans_processes() const { return devices.size() < device_ids.size(); }
-
-  PJRT_Client &client;
-  const std::vector<int64_t> device_ids; // by participant
-  std::vector<int64_t> participants;     // those in this process
-  std::vector<PJRT_Device *> devices;    // theirs
-  std::vector<PJRT_LogicalDeviceIds> logical_ids;
+  const std::shared_ptr<disc::pjrt::Placement> placement;
 
 private:
   mutable std::mutex mutex_;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Running a loaded executable: on the caller's thread, so that results are there when the call returns. Of several
+// Running a loaded executable. On processors, a run that takes a while is handed to the device's worker, and the caller
+// goes on with buffers that are not ready yet; a short one is over before a thread would have woken up. Of several
 // devices, each but the first has a thread of its own for the time of the call.
 #include "collectives/participants.h"
 #include "collectives/spanning_run.h"
 #include "cuda/collectives.h"
 #include "cuda/gpu_device.h"
-#include "program/trace.h"
-#include "executable.h"
-#include "types.h"
+#include "device_call.h"
 
 #include <algorithm>
+#include <x86intrin.h>
 
 /// Frameworks pass data to custom calls in it; nothing here reads it.
 struct PJRT_ExecuteContext {};
@@ -18,68 +18,7 @@ namespace disc::pjrt {
 
 namespace {
 
-/// The arguments of one call, with a share of their memory.
-struct CallArguments {
-  std::vector<Storage> elements;
-  std::vector<int64_t> dims; // of all, in order
-};
-
-std::string shape_text(DType dtype, Sizes dims) {
-  std::string text(info(dtype).numpy);
-  text += "[";
-  for (size_t i = 0; i < dims.size(); ++i)
-    text += (i ? "," : "") + std::to_string(dims[i]);
-  return text + "]";
-}
-
-/// A copy of the elements in another order.
-Storage relaid(const PJRT_Buffer &buffer, const Storage &elements, const Layout &order, const Executable &executable) {
-  const std::shared_ptr<Processors> &host = default_device();
-  auto block = std::make_shared<Block>(host->allocator, buffer.bytes(), BlockKind::argument);
-  buffer.ordered(on_host(buffer, elements), order).copy_to(block->address());
-  return moved(Storage(std::move(block)), buffer.bytes(), *host, *executable.device());
-}
-
-/// An array that lies otherwise than the program takes it is copied: a framework need not know how it lies.
-CallArguments read_arguments(const Code &code, const Compiled &here, PJRT_Buffer *const *buffers, size_t count) {
-  const Program &program = code.program();
-  if (count != code.argument_count())
-    fail_argument("the program '" + program.name + "' takes " + std::to_string(code.argument_count()) +
-                  " arguments, not " + std::to_string(count));
-  CallArguments arguments;
-  arguments.elements.reserve(program.arguments.size());
-  arguments.dims.reserve(program.argument_dims);
-  for (size_t i = 0; i < count; ++i) {
-    const PJRT_Buffer &buffer = given(buffers[i], "argument_lists");
-    const ArraySpec &spec = program.arguments[i];
-    if (buffer.dtype != spec.dtype || buffer.dims.size() != spec.shape.size())
-      fail_argument("argument " + std::to_string(i) + " of '" + program.name + "' is " +
-                    shape_text(buffer.dtype, buffer.dims) + "; the program takes " +
-                    std::string(info(spec.dtype).numpy) + spec.shape_text());
-    const Layout &layout = *code.argument_layouts[i];
-    Storage elements = buffer.elements();
-    bool lies_so = &buffer.layout == &layout;
-    if (!lies_so)
-      elements = relaid(buffer, elements, layout, *here.executable);
-    else if (disc::Device &runs = *here.executable->device(); buffer.memory->place.get() != &runs)
-      elements = moved(elements, buffer.bytes(), *buffer.memory->place, runs);
-    arguments.elements.push_back(std::move(elements));
-    for (size_t dim : layout.major_to_minor)
-      arguments.dims.push_back(buffer.dims[dim]);
-  }
-  for (const std::shared_ptr<Block> &block : here.hidden)
-    arguments.elements.push_back(Storage(block));
-  return arguments;
-}
-
-/// The plan that was made for the program's sizes, when the arguments have them; else the one for theirs.
-std::shared_ptr<const Plan> plan_of(const Code &code, const Placed &here, const CallArguments &arguments) {
-  if (here.plan && std::equal(arguments.dims.begin(), arguments.dims.end(), here.plan->words.begin() + 1))
-    return here.plan;
-  if (!here.compiled.hidden.empty())
-    fail_argument("an argument of '" + code.program().name + "' has another size than the program");
-  return here.compiled.executable->plan(arguments.dims);
-}
+constexpr size_t kMostRuns = 32; // of a device that have not ended: what their arguments keep is bounded
 
 /// The arguments of a call that the caller gives away. Throws when one of them is an argument twice.
 std::vector<PJRT_Buffer *> donated_arguments(const Code &code, const PJRT_ExecuteOptions *options,
@@ -100,56 +39,6 @@ std::vector<PJRT_Buffer *> donated_arguments(const Code &code, const PJRT_Execut
   return donated;
 }
 
-/// The results of one device, not yet the caller's.
-struct Outputs {
-  std::vector<std::unique_ptr<PJRT_Buffer>> buffers;
-  std::shared_ptr<Signal> done; // null: all is done
-};
-
-/// Runs an executable; its steps are recorded when a profiler wants them.
-Results run_traced(const Executable &executable, std::shared_ptr<const Plan> plan, std::vector<void *> addresses,
-                   const PackedForms &forms, const DiscRuntime &runtime) {
-  std::shared_ptr<Recording> recording = current_recording();
-  if (!recording)
-    return executable.run(std::move(plan), std::move(addresses), forms, runtime);
-  SpanRecorder whole(recording, executable.program().name);
-  StepRecorder steps(executable, runtime, recording);
-  return executable.run(std::move(plan), std::move(addresses), forms, steps.runtime());
-}
-
-/// Runs the program on one device.
-Outputs run(const Code &code, const Placed &here, PJRT_Device &device, std::span<PJRT_Buffer *const> buffers,
-            const DiscRuntime &runtime) {
-  const Executable &executable = *here.compiled.executable;
-  CallArguments arguments = read_arguments(code, here.compiled, buffers.data(), buffers.size());
-  std::vector<void *> addresses;
-  addresses.reserve(executable.buffer_count());
-  for (const Storage &elements : arguments.elements)
-    addresses.push_back(elements.get());
-  PackedForms forms(executable.constant_forms());
-  for (size_t i = 0; i < forms.size(); ++i)
-    if (const PackSpec &spec = code.program().packs[i]; spec.buffer < buffers.size() &&
-        &buffers[spec.buffer]->layout == code.argument_layouts[spec.buffer])
-      forms[i] = elements_of(buffers[spec.buffer]->forms.form(executable, spec, arguments.elements[spec.buffer]));
-  Results results = run_traced(executable, plan_of(code, here, arguments), std::move(addresses), forms, runtime);
-  Outputs outputs;
-  outputs.buffers.reserve(results.leaves.size());
-  if (results.done)
-    outputs.done = device.worker.signal_of(results.done);
-  for (size_t i = 0; i < results.leaves.size(); ++i) {
-    const ArraySpec &spec = code.program().results[i];
-    Results::Leaf &leaf = results.leaves[i];
-    Layout &layout = *code.output_layouts[i];
-    std::vector<int64_t> dims = array_sizes({leaf.shape, spec.shape.size()}, layout);
-    PJRT_Memory *memory = device.memory_list[code.output_memories[i]];
-    int64_t bytes = leaf.block->bytes();
-    Storage elements = moved(Storage(std::move(leaf.block)), bytes, *executable.device(), *memory->place);
-    outputs.buffers.push_back(std::make_unique<PJRT_Buffer>(std::move(elements), spec.dtype, std::move(dims), layout,
-                                                            memory, nullptr, outputs.done));
-  }
-  return outputs;
-}
-
 /// A number for a program's name, the same in all processes.
 uint64_t number_of(std::string_view name) {
   uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
@@ -158,96 +47,209 @@ uint64_t number_of(std::string_view name) {
   return hash;
 }
 
+/// One call on all devices, with all that its run needs.
+struct Execution {
+  std::shared_ptr<const Code> code;
+  std::shared_ptr<const Placement> placement;
+  std::vector<DeviceCall> calls; // one a device
+
+  bool has_several_devices() const { return placement->device_ids.size() > 1; }
+  bool is_on_gpus() const { return placement->client.has_gpus(); }
+
+  /// Waits for the arguments, then runs the program.
+  void run();
+};
+
 /// How the participants in this process reach each other and those in others.
-std::unique_ptr<Run> run_of(PJRT_LoadedExecutable &loaded, const Code &code) {
-  const Processes &processes = loaded.client.processes;
-  if (!loaded.spans_processes() || !processes.transport)
-    return std::make_unique<Rendezvous>(static_cast<int64_t>(loaded.device_ids.size()),
-                                        static_cast<int64_t>(loaded.devices.size()));
+std::unique_ptr<Run> run_of(const Placement &placement, const Code &code) {
+  PJRT_Client &client = placement.client;
+  const Processes &processes = client.processes;
+  if (!placement.spans_processes() || !processes.transport)
+    return std::make_unique<Rendezvous>(static_cast<int64_t>(placement.device_ids.size()),
+                                        static_cast<int64_t>(placement.devices.size()));
   std::vector<SpanningRun::Place> places;
-  for (int64_t id : loaded.device_ids) {
-    const PJRT_DeviceDescription &device = *loaded.client.device(id).description;
+  for (int64_t id : placement.device_ids) {
+    const PJRT_DeviceDescription &device = *client.device(id).description;
     places.push_back({device.process, device.local_id});
   }
   return std::make_unique<SpanningRun>(*processes.transport, std::move(places), number_of(code.program().name),
-                                       loaded.client.next_run(loaded.device_ids), processes.collective_timeout);
+                                       client.next_run(placement.device_ids), processes.collective_timeout);
 }
 
 /// What a participant does; `position`: among the program's devices that are this process's.
 using Participation = std::function<void(size_t position, Communicator &communicator)>;
 
 /// Runs the program's participants in this process at once.
-void run_all(PJRT_LoadedExecutable &loaded, const Code &code, const Participation &participate) {
+void run_all(const Execution &execution, const Participation &participate) {
+  const std::vector<int64_t> &participants = execution.placement->participants;
   // Functions of others, such as a framework's callbacks, run where the caller's thread has no say.
-  bool caller_waits = code.first.compiled.executable->calls_others();
-  run_participants(*run_of(loaded, code), loaded.participants, caller_waits, [&](Communicator &communicator) {
-    auto found = std::ranges::lower_bound(loaded.participants, communicator.participant());
-    participate(static_cast<size_t>(found - loaded.participants.begin()), communicator);
+  bool caller_waits = execution.code->calls_others;
+  std::unique_ptr<Run> run = run_of(*execution.placement, *execution.code);
+  run_participants(*run, participants, caller_waits, [&](Communicator &communicator) {
+    auto found = std::ranges::lower_bound(participants, communicator.participant());
+    participate(static_cast<size_t>(found - participants.begin()), communicator);
   });
 }
 
-using Arguments = std::span<const std::span<PJRT_Buffer *const>>; // of each device
-
-std::vector<Outputs> run_on_processors(PJRT_LoadedExecutable &loaded, const Code &code, Arguments buffers) {
-  std::vector<Outputs> outputs(loaded.devices.size());
-  run_all(loaded, code, [&](size_t i, Communicator &communicator) {
-    ParticipantRuntime runtime(code.first.compiled.executable->runtime(), communicator);
-    outputs[i] = run(code, code.first, *loaded.devices[i], buffers[i], runtime.runtime());
+void run_on_processors(Execution &execution) {
+  run_all(execution, [&](size_t i, Communicator &communicator) {
+    ParticipantRuntime runtime(execution.calls[i].runtime(), communicator);
+    execution.calls[i].run(runtime.runtime());
   });
-  return outputs;
 }
 
 /// What one GPU has been given may wait for another one: after a failure, that is ended.
-std::vector<Outputs> run_on_gpus(PJRT_LoadedExecutable &loaded, const Code &code, Arguments buffers) {
+void run_on_gpus(Execution &execution) {
   cuda::Gpus gpus;
-  for (PJRT_Device *device : loaded.devices)
+  for (PJRT_Device *device : execution.placement->devices)
     gpus.push_back(static_cast<cuda::GpuDevice &>(*device->runtime).gpu());
-  cuda::GpuRun together(std::move(gpus), code.program().calls);
-  std::vector<Outputs> outputs(loaded.devices.size());
+  cuda::GpuRun together(std::move(gpus), execution.code->program().calls);
   try {
-    run_all(loaded, code, [&](size_t i, Communicator &communicator) {
-      const Placed &here = code.on(*loaded.devices[i]);
-      cuda::GpuParticipant participant(together, communicator, here.compiled.executable->runtime());
-      outputs[i] = run(code, here, *loaded.devices[i], buffers[i], participant.runtime());
+    run_all(execution, [&](size_t i, Communicator &communicator) {
+      cuda::GpuParticipant participant(together, communicator, execution.calls[i].runtime());
+      execution.calls[i].run(participant.runtime());
     });
     together.check();
   } catch (...) {
     together.abort();
     throw;
   }
+}
+
+void Execution::run() {
+  for (const DeviceCall &call : calls)
+    call.wait();
+  uint64_t start = __rdtsc();
+  if (!has_several_devices())
+    calls.front().run(calls.front().runtime());
+  else
+    is_on_gpus() ? run_on_gpus(*this) : run_on_processors(*this);
+  code->run_time.set(__rdtsc() - start);
+}
+
+/// The results of one device, not yet the caller's.
+struct Outputs {
+  std::vector<std::unique_ptr<PJRT_Buffer>> buffers;
+  std::shared_ptr<Signal> done; // null: all is done
+};
+
+/// The results of the run.
+std::vector<Outputs> delivered(Execution &execution) {
+  std::vector<Outputs> all(execution.calls.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    DeviceCall &call = execution.calls[i];
+    if (call.results.done)
+      all[i].done = call.device().worker.signal_of(call.results.done);
+    all[i].buffers.reserve(call.results.leaves.size());
+    for (size_t k = 0; k < call.results.leaves.size(); ++k)
+      all[i].buffers.push_back(call.take_result(k, all[i].done));
+  }
+  return all;
+}
+
+using Promised = std::vector<std::vector<Storage>>; // elements to come, by device and result
+
+/// Results to come, at the latest when `done` is set.
+std::vector<Outputs> promised(const Execution &execution, Promised &elements, const std::shared_ptr<Signal> &done) {
+  std::vector<Outputs> all(execution.calls.size());
+  elements.resize(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].done = done;
+    for (std::vector<int64_t> &dims : execution.calls[i].result_dims()) {
+      elements[i].push_back(Storage::pending());
+      all[i].buffers.push_back(execution.calls[i].result_to_come(all[i].buffers.size(), elements[i].back(),
+                                                                 std::move(dims), done));
+    }
+  }
+  return all;
+}
+
+void fill(const Promised &elements, Execution &execution) {
+  for (size_t i = 0; i < elements.size(); ++i)
+    for (size_t k = 0; k < elements[i].size(); ++k)
+      elements[i][k].fill(std::move(execution.calls[i].results.leaves[k].block));
+}
+
+/// Whether the caller's thread runs the program.
+///
+/// It does where nobody else can: where results have sizes that only the run tells, where functions of others are called,
+/// which may depend on the thread and wait for other calls, and where processes must run programs in one order. It waits
+/// for runs that read memory which the caller may write. It is faster where the last run was short.
+bool runs_here(const Execution &execution) {
+  const Code &code = *execution.code;
+  const PJRT_Client &client = execution.placement->client;
+  if (client.has_gpus() || !client.is_asynchronous || !code.plans_results() || code.calls_others ||
+      execution.placement->spans_processes() ||
+      std::ranges::any_of(execution.calls, &DeviceCall::reads_foreign_memory))
+    return true;
+  return code.run_time.is_short() && std::ranges::none_of(execution.calls, &DeviceCall::awaits);
+}
+
+/// What a run fails with is the failure of its results, wherever it ran; where there are none to have it, of the call.
+std::vector<Outputs> run_here(Execution &execution) {
+  try {
+    execution.run();
+    return delivered(execution);
+  } catch (...) {
+    if (execution.is_on_gpus() || !execution.placement->client.is_asynchronous || !execution.code->plans_results())
+      throw;
+    auto done = std::make_shared<Signal>();
+    done->set(current_failure());
+    Promised nothing;
+    return promised(execution, nothing, done);
+  }
+}
+
+/// Has the worker of the first device run the program.
+std::vector<Outputs> run_by_worker(Execution given) {
+  auto execution = std::make_shared<Execution>(std::move(given));
+  auto done = std::make_shared<Signal>();
+  Promised elements;
+  std::vector<Outputs> outputs = promised(*execution, elements, done);
+  Worker &worker = execution->calls.front().device().worker;
+  worker.give_within(kMostRuns, [execution = std::move(execution), elements = std::move(elements), done]() mutable {
+    std::optional<Failure> failure = failure_of([&] {
+      execution->run();
+      fill(elements, *execution);
+    });
+    execution = nullptr; // whoever waits finds the memory of donated arguments free
+    elements.clear();
+    done->set(std::move(failure));
+  });
   return outputs;
 }
 
-std::vector<Outputs> run_on(PJRT_LoadedExecutable &loaded, const Code &code, PJRT_Device *device, Arguments buffers) {
-  if (loaded.device_ids.size() > 1)
-    return loaded.client.has_gpus() ? run_on_gpus(loaded, code, buffers) : run_on_processors(loaded, code, buffers);
-  PJRT_Device &chosen = device ? *device : *loaded.devices.front();
-  const Placed &here = code.on(chosen);
-  std::vector<Outputs> outputs;
-  outputs.push_back(run(code, here, chosen, buffers.front(), here.compiled.executable->runtime()));
-  return outputs;
+Execution execution_of(const PJRT_LoadedExecutable_Execute_Args &args, const PJRT_LoadedExecutable &loaded,
+                       std::shared_ptr<const Code> code) {
+  Execution execution{std::move(code), loaded.placement, {}};
+  execution.calls.reserve(args.num_devices);
+  for (size_t i = 0; i < args.num_devices; ++i) {
+    bool is_chosen = args.execute_device && !execution.has_several_devices();
+    PJRT_Device &device = is_chosen ? *args.execute_device : *loaded.placement->devices[i];
+    execution.calls.emplace_back(*execution.code, device, std::span(args.argument_lists[i], args.num_args));
+  }
+  return execution;
 }
 
 void execute(PJRT_LoadedExecutable_Execute_Args &args) {
   PJRT_LoadedExecutable &loaded = given(args.executable, "executable");
   std::shared_ptr<const Code> code = loaded.loaded();
-  if (args.num_devices != loaded.devices.size())
-    fail_argument("the program runs on " + std::to_string(loaded.devices.size()) + " devices, not on " +
+  size_t devices = loaded.placement->devices.size();
+  if (args.num_devices != devices)
+    fail_argument("the program runs on " + std::to_string(devices) + " devices, not on " +
                   std::to_string(args.num_devices));
-  std::vector<std::span<PJRT_Buffer *const>> buffers;
-  for (size_t i = 0; i < args.num_devices; ++i)
-    buffers.push_back(given((&given(args.argument_lists, "argument_lists"))[i], args.num_args, "argument_lists"));
-  for (PJRT_Buffer **outputs : given(args.output_lists, args.num_devices, "output_lists"))
-    given(outputs, code->program().results.size(), "output_lists");
   std::vector<PJRT_Buffer *> donated;
-  for (std::span<PJRT_Buffer *const> given_buffers : buffers) {
-    std::vector<PJRT_Buffer *> more =
-        donated_arguments(*code, args.options, given_buffers.data(), given_buffers.size());
+  for (PJRT_Buffer *const *list : given(args.argument_lists, args.num_devices, "argument_lists")) {
+    std::span<PJRT_Buffer *const> buffers = given(list, args.num_args, "argument_lists");
+    std::vector<PJRT_Buffer *> more = donated_arguments(*code, args.options, buffers.data(), buffers.size());
     donated.insert(donated.end(), more.begin(), more.end());
   }
+  for (PJRT_Buffer **outputs : given(args.output_lists, args.num_devices, "output_lists"))
+    given(outputs, code->program().results.size(), "output_lists");
   if (const std::shared_ptr<CallCount> &calls = code->first.compiled.calls)
     ++calls->value;
-  std::vector<Outputs> outputs = run_on(loaded, *code, args.execute_device, buffers);
+  Execution execution = execution_of(args, loaded, std::move(code));
+  std::vector<Outputs> outputs = runs_here(execution) ? run_here(execution) : run_by_worker(std::move(execution));
   for (size_t i = 0; i < args.num_devices; ++i) {
     for (size_t k = 0; k < outputs[i].buffers.size(); ++k)
       args.output_lists[i][k] = outputs[i].buffers[k].release();

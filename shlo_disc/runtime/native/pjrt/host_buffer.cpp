@@ -11,6 +11,7 @@ namespace disc::pjrt {
 namespace {
 
 constexpr uintptr_t kSharedAlignment = 64; // what kernels read fastest, and what XLA asks for as well
+constexpr int64_t kSharedBytes = 16 << 10;  // the copy of fewer takes less than a microsecond
 
 /// Where a caller's array lies. Its elements may be in any order, and each other apart.
 ArrayView view_of(const PJRT_Client_BufferFromHostBuffer_Args &args, DType dtype, Sizes dims) {
@@ -28,10 +29,12 @@ ArrayView view_of(const PJRT_Client_BufferFromHostBuffer_Args &args, DType dtype
   return view;
 }
 
-bool can_share(const PJRT_Client_BufferFromHostBuffer_Args &args, const OrderedElements &elements) {
+/// Calls that read shared memory are waited for, so that it is worth it for large arrays only.
+bool can_share(const PJRT_Client_BufferFromHostBuffer_Args &args, const OrderedElements &elements, int64_t bytes) {
   bool may = args.host_buffer_semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy ||
              args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
-  return may && elements.is_contiguous() && reinterpret_cast<uintptr_t>(args.data) % kSharedAlignment == 0;
+  return may && bytes >= kSharedBytes && elements.is_contiguous() &&
+         reinterpret_cast<uintptr_t>(args.data) % kSharedAlignment == 0;
 }
 
 /// Elements of the host's, which may be changed afterwards, written to a place in the order of a layout.
@@ -59,7 +62,7 @@ void buffer_from_host(PJRT_Client_BufferFromHostBuffer_Args &args) {
   OrderedElements elements(view_of(args, dtype, dims), dims, layout);
   std::vector<int64_t> sizes(dims.begin(), dims.end());
   disc::Device &place = *memory.place;
-  if (bytes > 0 && place.is_host() && can_share(args, elements)) {
+  if (place.is_host() && can_share(args, elements, bytes)) {
     auto done = std::make_shared<Signal>();
     Storage storage(const_cast<void *>(args.data), [done](void *) { done->set(); });
     args.buffer = new PJRT_Buffer(std::move(storage), dtype, std::move(sizes), layout, &memory);
@@ -85,17 +88,17 @@ void buffer_to_host(PJRT_Buffer_ToHostBuffer_Args &args) {
   if (args.dst_size < bytes)
     fail_argument("the host array has " + std::to_string(args.dst_size) + " bytes, the buffer " +
                   std::to_string(bytes));
-  Storage elements = buffer.elements();
   if (!buffer.memory->place->is_host() && &order == &buffer.layout && bytes > 0) {
     args.event = event_of(buffer.memory->device->worker.signal_after(
-        [elements, place = buffer.memory->place, to = args.dst, count = buffer.bytes()] {
+        [elements = buffer.elements(), place = buffer.memory->place, to = args.dst, count = buffer.bytes()] {
           place->read(to, elements.get(), count);
         }));
     return;
   }
-  elements = on_host(buffer, elements);
-  buffer.ordered(elements, order).copy_to(args.dst);
-  args.event = ready_event();
+  std::shared_ptr<PJRT_Buffer> source = buffer.shared(); // the caller may delete its own before the end
+  args.event = event_after(buffer, [source, &order, to = args.dst](const Storage &elements) {
+    source->ordered(on_host(*source, elements), order).copy_to(to);
+  });
 }
 
 void buffer_copy_raw_to_host(PJRT_Buffer_CopyRawToHost_Args &args) {
@@ -103,11 +106,13 @@ void buffer_copy_raw_to_host(PJRT_Buffer_CopyRawToHost_Args &args) {
   int64_t bytes = buffer.bytes();
   if (args.offset < 0 || args.transfer_size < 0 || args.offset > bytes || args.transfer_size > bytes - args.offset)
     fail_argument("the part to copy lies outside of the buffer");
-  Storage elements = buffer.elements();
   if (args.transfer_size > 0)
-    buffer.memory->place->read(&given(static_cast<char *>(args.dst), "dst"),
-                               static_cast<const char *>(elements.get()) + args.offset, args.transfer_size);
-  args.event = ready_event();
+    given(static_cast<char *>(args.dst), "dst");
+  args.event = event_after(buffer, [place = buffer.memory->place, to = args.dst, offset = args.offset,
+                                    count = args.transfer_size](const Storage &elements) {
+    if (count > 0)
+      place->read(to, static_cast<const char *>(elements.get()) + offset, count);
+  });
 }
 
 /// Memory of somebody else, used where it is until the last share of it is gone.

@@ -22,11 +22,9 @@ bool has_collectives(const Program &program) {
 
 } // namespace
 
-} // namespace disc::pjrt
-
-PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client &client, std::shared_ptr<const disc::pjrt::Code> code)
-    : client(client), device_ids(disc::pjrt::devices_of(client, code->parsed_options)), code_(std::move(code)) {
-  auto partitions = static_cast<int32_t>(code_->parsed_options.partitions);
+Placement::Placement(PJRT_Client &client, const Code &code)
+    : client(client), device_ids(devices_of(client, code.parsed_options)) {
+  auto partitions = static_cast<int32_t>(code.parsed_options.partitions);
   for (size_t i = 0; i < device_ids.size(); ++i) {
     PJRT_Device &device = client.device(device_ids[i]);
     if (!device.is_addressable())
@@ -37,14 +35,19 @@ PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client &client, std::shared_pt
     logical_ids.push_back({position / partitions, position % partitions});
   }
   if (devices.empty())
-    disc::pjrt::fail_argument("none of the devices that the program is for is one of this process");
+    fail_argument("none of the devices that the program is for is one of this process");
   for (PJRT_Device *device : devices)
-    code_->on(*device);
-  if (spans_processes() && !client.processes.transport && disc::pjrt::has_collectives(code_->program()))
-    throw disc::pjrt::Failure(PJRT_Error_Code_FAILED_PRECONDITION,
-                              "a program with collectives between processes needs MPI, by the extra 'mpi' of "
-                              "shlo_disc; " + client.processes.obstacle);
+    code.on(*device);
+  if (spans_processes() && !client.processes.transport && has_collectives(code.program()))
+    throw Failure(PJRT_Error_Code_FAILED_PRECONDITION,
+                  "a program with collectives between processes needs MPI, by the extra 'mpi' of shlo_disc; " +
+                      client.processes.obstacle);
 }
+
+} // namespace disc::pjrt
+
+PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client &client, std::shared_ptr<const disc::pjrt::Code> code)
+    : placement(std::make_shared<disc::pjrt::Placement>(client, *code)), code_(std::move(code)) {}
 
 std::shared_ptr<const disc::pjrt::Code> PJRT_LoadedExecutable::loaded() const {
   std::lock_guard lock(mutex_);
@@ -144,13 +147,13 @@ void loaded_get_executable(PJRT_LoadedExecutable_GetExecutable_Args &args) {
 }
 
 void loaded_devices(PJRT_LoadedExecutable_AddressableDevices_Args &args) {
-  args.addressable_devices = executable_of(args.executable).devices.data();
-  args.num_addressable_devices = args.executable->devices.size();
+  args.addressable_devices = executable_of(args.executable).placement->devices.data();
+  args.num_addressable_devices = args.executable->placement->devices.size();
 }
 
 void loaded_logical_ids(PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args &args) {
-  args.addressable_device_logical_ids = executable_of(args.executable).logical_ids.data();
-  args.num_addressable_device_logical_ids = args.executable->logical_ids.size();
+  args.addressable_device_logical_ids = executable_of(args.executable).placement->logical_ids.data();
+  args.num_addressable_device_logical_ids = args.executable->placement->logical_ids.size();
 }
 
 void loaded_delete(PJRT_LoadedExecutable_Delete_Args &args) { executable_of(args.executable).remove(); }
@@ -168,7 +171,7 @@ void loaded_fingerprint(PJRT_LoadedExecutable_Fingerprint_Args &args) {
 void loaded_device_assignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args &args) {
   const PJRT_LoadedExecutable &executable = executable_of(args.executable);
   args.serialized_device_assignment =
-      new PJRT_Bytes{device_assignment_message(executable.loaded()->parsed_options, executable.device_ids)};
+      new PJRT_Bytes{device_assignment_message(executable.loaded()->parsed_options, executable.placement->device_ids)};
   args.serialized_device_assignment_deleter = delete_bytes;
   lend(args.serialized_device_assignment->contents, args.serialized_bytes, args.serialized_bytes_size);
 }

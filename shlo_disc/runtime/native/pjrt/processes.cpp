@@ -172,6 +172,8 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) : max_p
       mpi_failure = text_of(values[i]);
     else if (name == "trusts_programs")
       trusts_programs = checked_number(values[i], 0, 1) == 1;
+    else if (name == "asynchronous")
+      is_asynchronous = checked_number(values[i], 0, 1) == 1;
     else if (name == "max_programs")
       max_programs = checked_number(values[i], 0, kMostPrograms);
     else if (name == "blas" && values[i].type == PJRT_NamedValue_kString)
@@ -181,7 +183,7 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) : max_p
     else if (name != "partition_index") // of machines that share a fast network, which makes no difference here
       fail_argument("'" + name + "' is no option of a client, or its value has another type; the options "
                     "are device_count, gpus, node_id, num_nodes, collective_timeout_seconds, mpi_failure, trusts_programs, trust, "
-                    "max_programs and blas");
+                    "asynchronous, max_programs and blas");
   }
   if (!gpus.empty())
     device_count = checked_device_count(static_cast<int64_t>(gpus.size()));

@@ -25,6 +25,7 @@ struct ClientOptions {
   std::string mpi_failure;                       // why MPI cannot be used; empty when it can
   bool trusts_programs = false;                  // they are made by a serialiser of this process
   std::optional<bool> trust;                     // serialized executables may be loaded
+  bool is_asynchronous = true;                   // calls may return before their runs end
   int max_programs = 0;                          // of one function; 0: any number
   std::string blas;                              // the library of BLAS and LAPACK for the process; empty: as it is
 };

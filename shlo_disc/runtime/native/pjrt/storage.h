@@ -22,8 +22,19 @@ public:
   /// Memory of somebody else; `release` is called with its address when the last share is gone.
   template <typename Release> Storage(void *address, Release release)
       : Storage(of(address, std::shared_ptr<void>(address, std::move(release)))) {
+    place_->is_foreign = true;
     add_viewer();
   }
+
+  /// Elements whose memory is not there yet. It comes with `fill`, before anybody asks for the address.
+  static Storage pending() { return Storage(of(nullptr, nullptr)); }
+  void fill(std::shared_ptr<Block> block) const {
+    place_->address = block->address();
+    place_->owner = std::move(block);
+  }
+
+  /// Whether this is memory of somebody else, who may write it.
+  bool is_foreign() const { return place_->is_foreign; }
 
   void *get() const { return place_ ? place_->address : nullptr; }
   void swap(Storage &other) { place_.swap(other.place_); }
@@ -46,6 +57,7 @@ private:
   struct Place {
     void *address;
     std::shared_ptr<void> owner;
+    bool is_foreign = false;
     std::atomic<int64_t> viewers{0}, exposures{0};
     Place(void *address, std::shared_ptr<void> owner) : address(address), owner(std::move(owner)) {}
   };

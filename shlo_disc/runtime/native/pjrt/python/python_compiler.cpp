@@ -3,6 +3,7 @@
 
 #include "collectives/mpi_transport.h"
 #include "pjrt/compile.h"
+#include "pjrt/worker.h"
 #include "python/python_reference.h"
 
 #include <nanobind/stl/pair.h>
@@ -130,6 +131,10 @@ nb::dict counts_of(const ProgramTable &table) {
 void bind_programs(nb::module_ &module) {
   module.def("read_program", &describe, nb::arg("program"), nb::arg("with_places") = true);
   module.def("leave_job", &MpiTransport::close_all, "Tells the other processes of the job that this one ends.");
+  module.def(
+      "finish_runs", [](int64_t milliseconds) { return Worker::finish_all(std::chrono::milliseconds(milliseconds)); },
+      nb::arg("milliseconds"), nb::call_guard<nb::gil_scoped_release>(),
+      "Wait for the runs of all clients, so long at most; tells whether they have ended.");
   module.def("plugin_programs", &program_table, nb::rv_policy::reference, "The programs that the plugin has compiled.");
   module.def("evaluate_steps", &evaluate_steps, nb::arg("steps"), nb::arg("symbols"));
   module.def("observe_programs", [](bool wanted) { observing = wanted; }, nb::arg("wanted"),
