@@ -17,7 +17,7 @@ from shlo_disc.runtime import Artifact, BoundExecutable, LoadedExecutable
 from shlo_disc.runtime.call_arguments import takes_weights
 from shlo_disc.runtime.clients import client, gpu_client
 from shlo_disc.runtime.described import count_text, program_table, program_text, target_row, target_text
-from shlo_disc.runtime.dims import all_dims, by_name
+from shlo_disc.runtime.dims import NO_DIMS, all_dims, by_name
 from shlo_disc.runtime.jax_arrays import collect_dropped
 from shlo_disc.runtime.native_owner import NativeOwner
 from shlo_disc.runtime.sized import Sized
@@ -377,9 +377,20 @@ class Executable(Sized, NativeOwner):
     @property
     def peak_memory_formula(self) -> str:
         """`peak_memory` as an expression of the symbols, in bytes."""
-        from shlo_disc.driver.stage_text import peak_memory_formula
+        from shlo_disc.driver.stage_text import peak_memory
 
-        return peak_memory_formula(self._at("plan"))
+        return str(peak_memory(self._at("plan")))
+
+    def max_dim(self, name: str, values: Mapping[str, int] = NO_DIMS, /, *, memory: int, **dims: int) -> int:
+        """The largest value of a symbol for which `peak_memory` is at most `memory` bytes.
+
+        dims: the values of all other symbols, which may also be in the mapping `values`. The result is exact: bounds of
+        the formula exclude greater values. Where it is not monotone, a smaller value may take more than `memory`.
+        Raises ShapeError when no value fits, when every value fits and the symbol has no maximum, or for wrong symbols.
+        """
+        from shlo_disc.driver.max_dim import max_dim
+
+        return max_dim(self, self._at("plan"), name, memory, {**values, **dims})
 
     def _at(self, stage: str) -> Compilation:
         """The compilation, down to `stage` at least."""

@@ -24,10 +24,10 @@ def stage_text(c: Compilation, stage: str) -> str:
     return c.backend.view(stage, c.llvm_ir, made(c.code))
 
 
-def peak_memory_formula(c: Compilation) -> str:
+def peak_memory(c: Compilation) -> Expr:
     """The bytes that a call allocates, arena and results, as an expression of the symbols."""
     arena = sum(arenas_of(c.snapshots["plan"]), Expr.const(0))
-    return str(c.facts.simplify(arena + result_bytes(c)))
+    return c.facts.simplify(arena + result_bytes(c))
 
 
 def result_bytes(c: Compilation) -> Expr:
@@ -39,4 +39,4 @@ def _bytes_of(spec: Any) -> Expr:
     return product(spec.dims) * BY_NAME[spec.dtype].bytes
 
 
-__all__ = ["peak_memory_formula", "result_bytes", "stage_text"]
+__all__ = ["peak_memory", "result_bytes", "stage_text"]

@@ -21,8 +21,8 @@ ROWS = 40
 """The most that a table has."""
 
 _OF_THE_COMPILE = frozenset({
-    "as_text", "compile_count", "dump", "explain", "fusion_count", "kernels", "launches", "listing", "options",
-    "peak_memory_formula", "report", "source_lines", "stages", "timings", "trace",
+    "as_text", "compile_count", "dump", "explain", "fusion_count", "kernels", "launches", "listing", "max_dim",
+    "options", "peak_memory_formula", "report", "source_lines", "stages", "timings", "trace",
 })  # fmt: skip
 """Attributes of an Executable that a loaded program lacks."""
 

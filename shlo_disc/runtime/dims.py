@@ -6,11 +6,14 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from shlo_disc.errors import ShapeError
+
+NO_DIMS: Mapping[str, int] = MappingProxyType({})
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shlo_disc.runtime.dims import all_dims, by_name
+from shlo_disc.runtime.dims import NO_DIMS, all_dims, by_name
 from shlo_disc.runtime.sized import Sized
 
 if TYPE_CHECKING:
@@ -85,6 +85,13 @@ class Tools(Sized):
     def peak_memory_formula(self) -> str:
         """`peak_memory` as an expression of the symbols, in bytes."""
         return self.executable.peak_memory_formula
+
+    def max_dim(self, name: str, values: Mapping[str, int] = NO_DIMS, /, *, memory: int, **dims: int) -> int:
+        """The largest value of a symbol for which `peak_memory` is at most `memory` bytes.
+
+        dims: the values of all other symbols, by name or in the mapping `values`. Raises ShapeError when no value fits.
+        """
+        return self.executable.max_dim(name, values, memory=memory, **dims)
 
     def as_text(self, stage: str = "simplify") -> str:
         """The text of a stage, as `Executable.as_text` has it. Raises OptionError on another name."""

@@ -237,6 +237,8 @@ def test_the_tools_of_other_executables() -> None:
     assert shapes[1]["sums"].shape == found[1]["sums"].shape
     run.prepare({"b": 3, "t": 9})
     assert run.memory(b=3, t=5).arena_bytes == run.executable.memory(b=3, t=5).arena_bytes
+    largest = run.max_dim("b", memory=10_000, t=5)
+    assert run.peak_memory(b=largest, t=5) <= 10_000 < run.peak_memory(b=largest + 1, t=5)
     assert "stablehlo" in run.as_text() and run.kernels and run.timings and run.target == "cpu"
     assert {"explain", "report", "listing", "peak_memory_formula"} <= set(dir(run))
     with pytest.raises(shlo_disc.errors.ShapeError, match="by name, as in memory"):

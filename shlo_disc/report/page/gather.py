@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from shlo_disc.driver.compilation import Compilation
-from shlo_disc.driver.stage_text import peak_memory_formula, result_bytes
+from shlo_disc.driver.stage_text import peak_memory, result_bytes
 from shlo_disc.errors import DeviceError
 from shlo_disc.lowering.launches import launches_in
 from shlo_disc.report.explanation import KernelReport, explain, kernel_reports
@@ -62,7 +62,7 @@ def _overview(artifact: Artifact, c: Compilation, texts: Texts) -> Overview:
         ("kernels", f"{len({launch.name for launch in launches})} different, {len(launches)} launches"),
         ("decisions", decisions or "none"),
         ("arena", f"{arena} bytes"),
-        ("arena and results", f"{peak_memory_formula(c)} bytes"),
+        ("arena and results", f"{peak_memory(c)} bytes"),
         ("arithmetic", f"{artifact.header.get('flops', 'unknown')} operations"),
         ("code", ", ".join(f"{name}: {len(data)} bytes" for name, data in artifact.sections.items() if len(data))),
         ("compiled in", f"{sum(c.timings.values()):.3f} s"),
