@@ -50,7 +50,7 @@ def test_python_and_c_agree_in_every_bit(config: Any, python: Path, tmp_path: Pa
     executable.save(path)
     binary = build_c("leaves.c", tmp_path)
     for b, s in ((1, 1), (2, 7), (3, 41)):
-        args = jax.tree.map(np.asarray, (params, *bert.make_inputs(config, b, s)))
+        args = jax.tree.map(np.array, (params, *bert.make_inputs(config, b, s)))  # new ones: not packed, as in C
         leaves = jax.tree.leaves(args)
         wanted = np.asarray(executable(*args))
         found = run(binary, path, scipy_blas(), 1, data=stream(leaves))
