@@ -57,6 +57,9 @@ uintptr_t page_size() {
   return size;
 }
 
+/// Each may cut a mapping of memory in three, and Linux gives a process some 65,000 mappings (vm.max_map_count).
+constexpr size_t kMostWatches = 8192;
+
 std::atomic<uint64_t> forks{0}; // between this process and the one that was started
 
 bool is_wanted() {
@@ -83,7 +86,7 @@ public:
       return nullptr;
     std::shared_ptr<WriteWatch> made; // ends after the lock, which its destructor takes
     std::lock_guard lock(mutex_);
-    if (!open())
+    if (!open() || watches_.size() >= kMostWatches)
       return nullptr;
     if (auto same = watches_.find(begin); same != watches_.end() && same->second.watch->is_of(data, bytes))
       if (made = same->second.share.lock(); made && made->is_unwritten())

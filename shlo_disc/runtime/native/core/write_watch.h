@@ -20,7 +20,8 @@ public:
   static constexpr int64_t kLeastPages = 4; // less is read as fast
 
   /// Null where nothing tells: with an older kernel, in sandboxes without userfaultfd, under SHLO_DISC_WATCH_WRITES=0;
-  /// for memory of few pages, of files, or shared with other processes, and where somebody else watches it already.
+  /// for memory of few pages, of files, or shared with other processes, where somebody else watches it already, and behind
+  /// some thousands of watches.
   static std::shared_ptr<WriteWatch> of(const void *data, int64_t bytes);
 
   ~WriteWatch();
