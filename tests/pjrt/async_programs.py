@@ -74,7 +74,7 @@ def short_runs_end_within_their_calls() -> None:
 def chains() -> Any:
     """More calls than there may be in flight, of small and of large arrays, some of which are short."""
     found = []
-    for rows in (1, 7, 8, 9, 131, 700):
+    for rows in (1, 17, 700):
         x = y = jnp.asarray(ramp(rows, 64) / 50)
         w = jnp.asarray(ramp(64, 64) / 500)
         step = jax.jit(lambda x, w: jnp.tanh(x @ w) + x)
