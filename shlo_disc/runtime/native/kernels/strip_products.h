@@ -36,7 +36,10 @@ void multiply(const Kernels<T> &kernels, const Block<T> &block, const Operands &
   using gemm::share;
   constexpr int64_t size = sizeof(T);
   int64_t lanes = kernels.lanes, vectors = divide_up(block.columns, lanes), parts = divide_up(block.rows, kernels.rows);
-  int64_t number = divide_up(vectors, kernels.widest(divide_up(block.rows, parts)));
+  int64_t widest = kernels.widest(divide_up(block.rows, parts));
+  if (operands.b == nullptr || (kernels.copies && parts > 1))
+    widest = std::min(widest, kCopyBytes / (kernels.depth * lanes * size));
+  int64_t number = divide_up(vectors, widest);
   int64_t ahead = divide_up(kBytesAhead * number, block.columns * size);
   auto column = [&](int64_t i) { return share(vectors, number, i) * lanes; };
   for (int64_t k = 0; k < block.terms; k += kernels.depth) {
