@@ -26,8 +26,8 @@ _WRITES_TO_EVICT = 32  # an eviction looks at every file
 def open_code_cache(options: Options) -> CodeCache | None:
     """The directory that the environment names, by default one below the user's cache directory.
 
-    None where there is none: the variable is empty, the directory cannot be made or is not the user's alone, or the
-    options ask for a compile without caches by `cache_dir=""`.
+    None where there is none: the variable is empty, the user has no home, the directory cannot be made or is not the
+    user's alone, or the options ask for a compile without caches by `cache_dir=""`.
     """
     if options.cache_dir is not None and not os.fspath(options.cache_dir):
         return None
@@ -35,7 +35,8 @@ def open_code_cache(options: Options) -> CodeCache | None:
     if chosen is None:
         base = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
         chosen = os.path.join(base, "shlo_disc", "code")
-    return _prepared(os.path.expanduser(chosen)) if chosen else None
+    directory = os.path.expanduser(chosen)
+    return None if not directory or directory.startswith("~") else _prepared(directory)  # "~": there is no home
 
 
 @functools.lru_cache(maxsize=8)

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.metadata
 import platform
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from shlo_disc.importer.programs import Program, TextProgram
 from shlo_disc.options import Options
 from shlo_disc.runtime import _native
 from shlo_disc.runtime.cpu_features import host_flags
+from shlo_disc.runtime.digests import digest_of
 from shlo_disc.shape_dialect.custom_calls import registered_conventions
 
 _COMPILED_WITH = ("llvmlite", "torch-mlir")
@@ -31,7 +30,7 @@ def cache_key(program: Program, options: Options) -> str:
     parts = _program_parts(program)
     machine = (platform.machine(), *sorted(host_flags()))
     calls = [call for call in registered_conventions() if call[0].encode() in parts[1]]
-    return _digest([*parts, *map(_bytes, (options.code_key(), machine, calls)), _compiler()])
+    return digest_of([*parts, *map(_bytes, (options.code_key(), machine, calls)), _compiler()])
 
 
 def _program_parts(program: Program) -> list[bytes]:
@@ -51,20 +50,12 @@ def _bytes(part: Any) -> bytes:
     return part if isinstance(part, bytes) else str(part).encode(errors="surrogatepass")
 
 
-def _digest(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-    return digest.hexdigest()
-
-
 @functools.cache
 def _compiler() -> bytes:
     """The contents of this package and the versions of what it compiles with."""
     package = Path(__file__).resolve().parents[1]
     files = [*sorted(package.rglob("*.py")), Path(_native.__file__)]
     versions = [f"{name} {importlib.metadata.version(name)}" for name in _COMPILED_WITH]
-    return _digest(
+    return digest_of(
         [sys.version.encode(), *(_bytes(v) for v in versions), *(file.read_bytes() for file in files)]
     ).encode()

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Hashable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
+
+from shlo_disc.runtime.digests import digest_of
 
 
 class ObjectStore(Hashable, Protocol):
@@ -28,7 +29,7 @@ def stored(store: ObjectStore | None, make: Callable[..., bytes], *arguments: An
     """
     if store is None:
         return make(*arguments)
-    key = _digest([_compiler(), make.__name__.encode(), *(_text(a).encode() for a in arguments)]).hex()
+    key = digest_of([_compiler(), make.__name__.encode(), *(_text(a).encode() for a in arguments)])
     found = store.load(key)
     if found is None:
         found = make(*arguments)
@@ -43,19 +44,11 @@ def _text(argument: Any) -> str:
     return argument if isinstance(argument, str) else repr(argument)
 
 
-def _digest(parts: list[bytes]) -> bytes:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-    return digest.digest()
-
-
 @functools.cache
 def _compiler() -> bytes:
     files = sorted(Path(__file__).parent.glob("*.py"))
     versions = [version(name).encode() for name in ("llvmlite", "torch-mlir")]
-    return _digest([*versions, *(file.read_bytes() for file in files)])
+    return digest_of([*versions, *(file.read_bytes() for file in files)]).encode()
 
 
 __all__ = ["ObjectStore", "stored"]

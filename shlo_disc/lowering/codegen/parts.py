@@ -9,7 +9,6 @@ not on the machine.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
@@ -76,13 +75,13 @@ def _groups(functions: list[_Function], first: Collection[str], hosts: tuple[str
             leader[name] = name = leader[leader[name]]
         return name
 
-    host = [f for f in functions if f.name.startswith(hosts)]
+    host = {f.name for f in functions if f.name.startswith(hosts)}
     for f in functions:
-        names = _CALL.findall(f.text) if f in host else f.names
+        names = _CALL.findall(f.text) if f.name in host else f.names
         for name in names:
             if name in by_name:
                 leader[find(name)] = find(f.name)
-    together = [f.name for f in functions if f in host or f.name in first or not f.names.isdisjoint(first)]
+    together = [f.name for f in functions if f.name in host or f.name in first or not f.names.isdisjoint(first)]
     for name in together:
         leader[find(name)] = find(together[0])
     groups: dict[str, list[_Function]] = {find(together[0]): []} if together else {"": []}
@@ -112,13 +111,12 @@ def _part(
     exported: Collection[str],
 ) -> Part:
     own = {f.name for f in group}
-    named = frozenset().union(*(f.names for f in group)) | set(_NAME.findall(frame))
-    outside = {f.name for f in functions if f.name not in own}
-    external = tuple(f.name for f in functions if f.name in outside & named)
+    named = frozenset[str]().union(*(f.names for f in group)) | set(_NAME.findall(frame))
+    external = tuple(f.name for f in functions if f.name in named - own)
     declarations = [_declaration(f) for f in functions if f.name in external]
     head = "".join(_HEAD.findall(frame))
     body = [*_reachable(named, constants), *(f.text for f in group), *declarations, _HEAD.sub("", frame)]
-    wanted = Counter(name for f in functions if f.name not in own for name in f.names)
+    wanted = frozenset[str]().union(*(f.names for f in functions if f.name not in own))
     visible = tuple(f.name for f in group if f.name in wanted or f.name in exported)
     of_frame = tuple(
         name for name in sorted(exported) if name not in {f.name for f in functions} and f"@{name} =" in frame

@@ -42,9 +42,16 @@ def _behind_lock(name: str) -> Callable[..., Any]:
 
 
 def at_a_time(tasks: Sequence[Callable[[], bytes]]) -> list[bytes]:
-    """The results of the tasks in their order, made by as many threads as there are processors for this process."""
+    """The results of the tasks in their order, made by as many threads as there are processors for this process.
+
+    Functions that run at the interpreter's exit get no threads, and do the tasks themselves.
+    """
     threads = min(len(tasks), len(os.sched_getaffinity(0)))
     if threads <= 1:
         return [task() for task in tasks]
     with ThreadPoolExecutor(threads, thread_name_prefix="codegen") as pool:
-        return list(pool.map(lambda task: task(), tasks))
+        try:
+            results = [pool.submit(task) for task in tasks]
+        except RuntimeError:
+            return [task() for task in tasks]
+        return [result.result() for result in results]

@@ -109,6 +109,13 @@ def test_the_default_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert found.directory == tmp_path / "home" / ".cache" / "shlo_disc" / "code"
 
 
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(code.ENVIRONMENT_VARIABLE, "~nobody-has-this-name/code")
+    assert open_code_cache(Options()) is None
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_others_may_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_to_all = tmp_path / "open"
     open_to_all.mkdir()

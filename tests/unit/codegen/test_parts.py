@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 from functools import partial
 from typing import Any
 
@@ -169,6 +171,22 @@ def test_tasks_keep_their_order_and_raise() -> None:
 
     with pytest.raises(CompilerError, match="no"):
         at_a_time([lambda: b"", fails, lambda: b""])
+
+
+def test_a_program_that_is_compiled_at_exit() -> None:
+    """Python starts no threads there."""
+    program = (
+        "import atexit, jax.numpy as jnp, numpy as np, shlo_disc\n"
+        "from shlo_disc.lowering.codegen import unlocked\n"
+        "unlocked.os.sched_getaffinity = lambda _: {0, 1}\n"
+        "def last():\n"
+        "    e = shlo_disc.compile(lambda x, w: x @ w, args=(('b, 8', 'float32'), ('8, 8', 'float32')))\n"
+        "    print(float(np.asarray(e(np.ones((2, 8), np.float32), np.ones((8, 8), np.float32))).sum()))\n"
+        "import shlo_disc.driver.compiler, jax\n"
+        "atexit.register(last)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.returncode) == ("128.0", 0), done.stderr[-2000:]
 
 
 def loop(x: Any, n: Any) -> Any:
