@@ -380,6 +380,51 @@ def test_programs_next_to_these_stay(function: Callable[..., Any]) -> None:
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-2)
 
 
+def _of_digits(rng: np.random.Generator) -> Program:
+    """A weight whose k and n are each two digits, stored in any order, with a scale for any of the digits."""
+    sizes = [int(size) for size in rng.choice([1, 2, 3, 8, 16], 4)]  # of k, then of n
+    k, n = sizes[0] * sizes[1], sizes[2] * sizes[3]
+    stored = rng.permutation(4)
+    with_scale = rng.random(4) < 0.6
+    back = np.argsort(stored)
+    flat = rng.random() < 0.5  # reshaped before it is multiplied by the scale, where the scale allows it
+
+    def weight(q: Any, s: Any) -> Any:
+        q = q.reshape([sizes[axis] for axis in stored]).transpose(back)
+        s = s.reshape([size if has else 1 for size, has in zip(sizes, with_scale, strict=True)])
+        if flat:
+            return f32(q.reshape(k, n)) * jnp.broadcast_to(s, sizes).reshape(k, n)
+        return (f32(q) * s).reshape(k, n)
+
+    count = int(np.prod([size for size, has in zip(sizes, with_scale, strict=True) if has]))
+    arrays = random((k * n,), "int8", int(rng.integers(99))), random((count,), "float32")
+    return product(weight, k), arrays
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(s, marks=pytest.mark.slow) for s in range(4, 100))])
+def test_weights_stored_in_any_order(seed: int) -> None:
+    """Most are no layout that the runtime has: all are right, whether they are fused or not."""
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        program = _of_digits(rng)
+        check(program, compiled(program), (1, 5, 40))
+
+
+def test_some_orders_are_fused_and_some_are_not() -> None:
+    """That of the stored digits decides: k before n, or n before k, and no digit between those of the other."""
+    by_order = {}
+    for stored in ((0, 1, 2, 3), (2, 3, 0, 1), (0, 2, 1, 3), (1, 0, 2, 3)):
+        back = np.argsort(stored)
+
+        def weight(q: Any, s: Any, stored: Any = stored, back: Any = back) -> Any:
+            sizes = (4, 16, 3, 8)
+            return (f32(q.reshape([sizes[axis] for axis in stored]).transpose(back).reshape(64, 24))) * s
+
+        executable = compiled((product(weight, 64), (random((64 * 24,), "int8"), random((24,), "float32"))))
+        by_order[stored] = is_fused(executable)
+    assert by_order == {(0, 1, 2, 3): True, (2, 3, 0, 1): True, (0, 2, 1, 3): False, (1, 0, 2, 3): False}
+
+
 def test_it_can_be_turned_off() -> None:
     program = in_groups(64, 48, 32)
     executable = compiled(program, max_fusions=0)

@@ -96,7 +96,7 @@ class DequantizedProduct:
 
     @cached_property
     def layouts(self) -> list[Layout | None]:
-        """Those of the scale and of the zero point."""
+        """The layouts of the scale and of the zero point."""
         return [self._layout(read) for read in (self.scale, self.integers.zero)]
 
     def _layout(self, read: Read | None) -> Layout | None:
@@ -282,7 +282,7 @@ def _number(read: Read | None, otherwise: float) -> float | None:
 
 
 def _attributes(found: DequantizedProduct) -> dict[str, int]:
-    """Those of the weight, as runtime/native/kernels/dequantized_dot.cpp reads them."""
+    """The weight's attributes, as runtime/native/kernels/dequantized_dot.cpp reads them."""
     return {
         "k": found.rows,
         "n": found.columns,
