@@ -7,11 +7,9 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import threading
 import time
-import traceback
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -23,7 +21,7 @@ from jax import lax, shard_map
 from jax.experimental import io_callback
 from jax.sharding import NamedSharding, PartitionSpec
 
-from tests.pjrt.program_table import CASES, CHECKS, PLATFORM, case, check, compared, ramp, refused
+from tests.pjrt.program_table import PLATFORM, case, check, print_outcomes, ramp, refused
 
 MOST_RUNS = 32  # that a device has been given and that have not ended, as `execute.cpp` has it
 
@@ -309,18 +307,5 @@ def a_child_of_a_fork() -> None:
     assert (np.asarray(slowly(y)) == 2).all()
 
 
-def main() -> None:
-    """Run everything and print what came of it."""
-    outcomes = {}
-    runs = {**{name: lambda f=f: compared(f) for name, f in CASES.items()}, **CHECKS}
-    for name, run in runs.items():
-        try:
-            run()
-            outcomes[name] = "ok"
-        except Exception:
-            outcomes[name] = traceback.format_exc()
-    print(json.dumps(outcomes))
-
-
 if __name__ == "__main__":
-    main()
+    print_outcomes()

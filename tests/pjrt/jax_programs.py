@@ -8,9 +8,7 @@ A case is a function without arguments whose arrays are compared. `python -m tes
 from __future__ import annotations
 
 import ctypes
-import json
 import tempfile
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from jaxlib import xla_client
 import shlo_disc
 from shlo_disc.runtime.native_module import plugin_programs
 from tests.pjrt import layout_programs  # noqa: F401 - its programs are in the table, too
-from tests.pjrt.program_table import CASES, CHECKS, PLATFORM, case, check, compared, ramp, refused
+from tests.pjrt.program_table import PLATFORM, case, check, print_outcomes, ramp, refused
 
 
 @case
@@ -436,18 +434,5 @@ def several_threads() -> None:
         np.testing.assert_allclose(result, np.tanh(np.arange(8.0) * k) + k, rtol=1e-5)
 
 
-def main() -> None:
-    """Run everything and print what came of it."""
-    outcomes = {}
-    runs = {**{name: lambda f=f: compared(f) for name, f in CASES.items()}, **CHECKS}
-    for name, run in runs.items():
-        try:
-            run()
-            outcomes[name] = "ok"
-        except Exception:
-            outcomes[name] = traceback.format_exc()
-    print(json.dumps(outcomes))
-
-
 if __name__ == "__main__":
-    main()
+    print_outcomes()

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The table that `jax_programs.py` fills, and what programs on the plugin's platform need to be written."""
+"""The table that programs on the plugin's platform fill, and what they need to be written and run."""
 
 from __future__ import annotations
 
+import json
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -55,3 +57,16 @@ def compared(function: Callable[[], Any]) -> None:
     for a, b in zip(ours, theirs, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         np.testing.assert_allclose(a.astype(np.complex128), b.astype(np.complex128), rtol=2e-5, atol=2e-5)
+
+
+def print_outcomes() -> None:
+    """Run all that is in the table, and print as JSON "ok" or what is wrong for each."""
+    outcomes = {}
+    runs = {**{name: lambda f=f: compared(f) for name, f in CASES.items()}, **CHECKS}
+    for name, run in runs.items():
+        try:
+            run()
+            outcomes[name] = "ok"
+        except Exception:
+            outcomes[name] = traceback.format_exc()
+    print(json.dumps(outcomes))
