@@ -411,7 +411,7 @@ def test_weights_stored_in_any_order(seed: int) -> None:
 
 
 def test_some_orders_are_fused_and_some_are_not() -> None:
-    """That of the stored digits decides: k before n, or n before k, and no digit between those of the other."""
+    """Stored digits of k lie before those of n, or behind them, in their order: no digit lies between the other's."""
     by_order = {}
     for stored in ((0, 1, 2, 3), (2, 3, 0, 1), (0, 2, 1, 3), (1, 0, 2, 3)):
         back = np.argsort(stored)
