@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.ops.access import Access, defining_op, is_free, operand_accesses
 from shlo_disc.shape_dialect.ops.code_size import code_size
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
@@ -76,6 +77,52 @@ class Graph:
         if known is None:
             known = self._reads[op] = operand_accesses(op)
         return known
+
+    def set_operand(self, op: ir.Operation, number: int, value: ir.Value) -> None:
+        """Change an operand of a member. The hash of an op is made of its operands, so it is entered anew."""
+        cluster = self.of_op.pop(op)
+        axes, reductions = cluster.axes.pop(op, None), cluster.reductions.pop(op)
+        self._free.pop(op, None)
+        self._reads.pop(op, None)
+        op.operands[number] = value
+        self.of_op[op], cluster.reductions[op] = cluster, reductions
+        if axes is not None:
+            cluster.axes[op] = axes
+
+    def erase_unread(self, op: ir.Operation) -> None:
+        """Erase an elementwise or free op of the block if nothing reads it, then what it alone has read.
+
+        Free ops that nothing reads do not count. A cluster whose last member goes is none any more.
+        """
+        if op.name not in ELEMENTWISE and not self.is_free(op):
+            return
+        users = [use.owner.operation for result in op.results for use in result.uses]
+        if not all(user not in self.of_op and self._is_unread(user) for user in users):
+            return
+        for user in users:
+            self._erase(user)
+        sources = [source for source in map(defining_op, op.operands) if source is not None]
+        self._erase(op)
+        for source in dict.fromkeys(sources):
+            self.erase_unread(source)
+
+    def _is_unread(self, op: ir.Operation) -> bool:
+        """Tells whether nothing reads the result of a free op."""
+        return self.is_free(op) and not any(True for _ in op.results[0].uses)
+
+    def _erase(self, op: ir.Operation) -> None:
+        cluster = self.of_op.pop(op, None)
+        if cluster is not None:
+            cluster.members.remove(op)
+            cluster.axes.pop(op, None)
+            cluster.reductions.pop(op, None)
+            cluster.code_size -= code_size(op, outlined=True)
+            if not cluster.members:
+                del self.clusters[cluster.number]
+                self._forget(1 << cluster.number)
+        self._free.pop(op, None)
+        self._reads.pop(op, None)
+        op.erase()
 
     def cluster_of(self, value: ir.Value) -> Cluster | None:
         """The cluster that a value comes from, through free ops."""

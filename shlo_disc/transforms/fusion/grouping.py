@@ -35,6 +35,7 @@ from shlo_disc.transforms.fusion.grouping_patterns import (
     Merge,
     RowReduce,
 )
+from shlo_disc.transforms.fusion.recompute import recompute_elementwise
 from shlo_disc.transforms.fusion.recurrence import find_recurrence
 from shlo_disc.transforms.fusion.selection import selecting_sort
 
@@ -277,4 +278,5 @@ def group(block: ir.Block, decisions: Decisions) -> Graph:
     grouping = Grouping(decisions)
     for op in block.operations:
         grouping.visit(op.operation)
+    recompute_elementwise(block, grouping.graph, decisions)
     return grouping.graph
