@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
-from shlo_disc.driver.compilation import Compilation
+from shlo_disc.driver.compilation import Compilation, made
+from shlo_disc.driver.stage_text import result_bytes
 from shlo_disc.runtime.words_of_torch import ASSUMED
+from shlo_disc.shape_dialect.dialect.buffers import arenas_of
 from shlo_disc.shape_dialect.dialect.declarations import Constraint
 from shlo_disc.shape_dialect.dialect.host import Check
+from shlo_disc.shape_dialect.dialect.names import MEMORY_LIMIT
+from shlo_disc.shape_dialect.dialect.records import read_integer
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
@@ -27,6 +31,7 @@ def checks_of(c: Compilation) -> list[Check]:
         else:
             text = f"Expected {constraint.relation}, which {constraint.origin} requires."
             checks.append(Check("equal", constraint.relation, *size_message(c, text)))
+    checks += _memory(c)
     # What the facts add to the declarations follows from the constraints, or from a symbol that was replaced.
     known = c.facts.symbols
     for position, source in enumerate(c.signature.symbols):
@@ -34,6 +39,19 @@ def checks_of(c: Compilation) -> list[Check]:
         if low is not None and low > declared:
             checks.append(_minimum(c, position, low))
     return checks
+
+
+def _memory(c: Compilation) -> list[Check]:
+    """The condition that a call of some variant fits the limit of memory, if there is one."""
+    module = made(c.module)
+    if MEMORY_LIMIT not in module.operation.attributes:
+        return []
+    limit = read_integer(module.operation.attributes[MEMORY_LIMIT])
+    shared, *variants = arenas_of(module.operation)
+    least = shared + Expr.minimum(*variants) if variants else shared
+    total = least + result_bytes(c)
+    text = f"Expected a call that allocates at most {limit} bytes, the memory_limit; it needs {{0}} bytes."
+    return [Check("constraint", Relation.le(total, limit), text, (total,))]
 
 
 def _minimum(c: Compilation, position: int, low: int) -> Check:

@@ -39,6 +39,7 @@ from shlo_disc.transforms.fusion.outline_attention import outline_attentions
 from shlo_disc.transforms.fusion.products import fuse_products
 from shlo_disc.transforms.fusion.share_kernels import share_kernels
 from shlo_disc.transforms.memory import assign_buffers
+from shlo_disc.transforms.memory.variants import limit_memory
 from shlo_disc.transforms.regions import isolate_regions
 from shlo_disc.transforms.simplify import patterns
 from shlo_disc.transforms.simplify.accumulated import hoist_accumulated_products
@@ -275,6 +276,13 @@ def _remove_barriers(c: Compilation) -> None:
 def _split_segments(c: Compilation) -> None:
     """Move ops that need data-dependent sizes after the ops that read these sizes."""
     split_segments(made(c.module))
+
+
+@_pass("plan", "memory_limit")
+def _limit_memory(c: Compilation) -> None:
+    """Make variants of the program that compute values again, where the memory of a call is limited."""
+    if c.options.memory_limit is not None:
+        limit_memory(made(c.module), c.facts, c.options.memory_limit)
 
 
 @_pass("plan", "reuse")

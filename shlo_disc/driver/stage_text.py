@@ -8,9 +8,9 @@ from typing import Any
 from shlo_disc.driver.compilation import Compilation, made
 from shlo_disc.driver.stages import STAGES
 from shlo_disc.errors import OptionError
-from shlo_disc.shape_dialect.dialect.buffers import arenas_of
 from shlo_disc.shape_dialect.dialect.types import product
 from shlo_disc.shape_dialect.dtypes import BY_NAME
+from shlo_disc.shape_dialect.ops.variants import allocations_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
@@ -26,7 +26,7 @@ def stage_text(c: Compilation, stage: str) -> str:
 
 def peak_memory(c: Compilation) -> Expr:
     """The bytes that a call allocates, arena and results, as an expression of the symbols."""
-    arena = sum(arenas_of(c.snapshots["plan"]), Expr.const(0))
+    arena = sum(allocations_of(c.snapshots["plan"]), Expr.const(0))
     return c.facts.simplify(arena + result_bytes(c))
 
 

@@ -111,6 +111,9 @@ class Options:
         fusion that causes a fault. `Executable.fusion_count` returns how many there were.
     reuse: whether several values may share a buffer, one after the other. False gives every value a separate buffer, to
         find faults.
+    memory_limit: the bytes that a call may allocate, results included (`Executable.peak_memory`). A call whose sizes
+        need more computes values again instead of keeping them, as few as suffice; results have the same bits. Calls
+        that need more in any case raise a ShapeError. None: no limit.
     hoist: whether matrix products, gathers, sorts and other costly ops that are the same in every iteration are
         computed once, before their loop. False computes them in each iteration: slower, but their results need no
         memory for as long as the loop runs.
@@ -170,6 +173,9 @@ class Options:
     hoist: bool = _option(
         True, changes_code=True, flag=Flag("--no-hoist", "compute in each iteration what is always the same")
     )
+    memory_limit: int | None = _option(
+        None, changes_code=True, flag=Flag("--memory-limit", "let a call allocate at most N bytes", "N")
+    )
     deterministic: bool = _option(
         False, changes_code=True, flag=Flag("--deterministic", "bit-identical results on GPUs, slower")
     )
@@ -207,7 +213,7 @@ class Options:
             raise OptionError(f"opt_level must be 0, 1, 2 or 3, not {self.opt_level!r}")
         if self.max_fusions is not None and (not _is_integer(self.max_fusions) or self.max_fusions < 0):
             raise OptionError(f"max_fusions must be an integer of at least 0 or None, not {self.max_fusions!r}")
-        for name in ("read_seconds", "read_bytes", "compile_bytes"):
+        for name in ("memory_limit", "read_seconds", "read_bytes", "compile_bytes"):
             value = getattr(self, name)
             if value is not None and (not _is_integer(value) or value < 1):
                 raise OptionError(f"{name} must be an integer of at least 1 or None, not {value!r}")

@@ -4,7 +4,7 @@
 It reads the plan as the lowering does, and nothing of how it was made: `disc.buffers` of each call, loop and branch. At
 every moment each place holds some values, which are one and the same there. A read must find its value. A write ends
 what other values lie in a place that is not proved to be apart from the one that is written. What branches leave is
-what all of them leave.
+what all of them leave. A variant of a program has its own arena, and what is in it is in no other's.
 
 A loop is walked through once, from what every iteration finds. That is what the first one finds without what the loop
 itself overwrites: it makes no value anew that it has not made itself, so no further iteration finds less. Which places
@@ -20,6 +20,7 @@ from shlo_disc.shape_dialect.dialect.buffers import BUFFERS, ArenaBuffer, Buffer
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import RESHAPES
+from shlo_disc.shape_dialect.ops.variants import variants_in
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.symbolic.facts_witness import value_at
@@ -36,8 +37,8 @@ _ORDERING = 4
 _CHOICES = ("stablehlo.if", "stablehlo.case")
 
 
-Writes = dict[Start, ir.Operation]
-"""Starts of the buffer slices that are written, each with the op that writes it first."""
+Writes = dict[BufferSlice, ir.Operation]
+"""The slices that are written, each with the op that writes it first."""
 
 
 def verify_buffers(module: ir.Module, facts: Facts, entry: ir.Block) -> None:
@@ -56,10 +57,12 @@ class _Walk:
         self.kernels = Kernels(module)
         self.arenas = arenas_of(module.operation)
         self.places: dict[ir.Value, BufferSlice] = {}
-        self.state = State()
+        self.variants = variants_in(module)
+        self.elsewhere: dict[Start, dict[BufferSlice, None]] = {}
+        self.state = State(self._meeting)
         self.buffers = {op: buffers_of(op) for op in _all_ops(entry) if BUFFERS in op.attributes}
         sizes = self._buffer_sizes()
-        self.slices = [_Slices(sizes.get(n, {}), size, facts) for n, size in enumerate(self.arenas)]
+        self.slices = [_Slices(n, sizes.get(n, {}), size, facts) for n, size in enumerate(self.arenas)]
         self.written_again: dict[ir.Operation, Writes] = {}
 
     def run(self) -> None:
@@ -75,9 +78,20 @@ class _Walk:
             if self.facts.prove(Relation.eq(place.bytes, self._bytes(value))) is not True:
                 self._fail(last.operation, f"result {number} of the program is not written whole")
 
+    def _elsewhere(self, place: BufferSlice) -> BufferSlice:
+        """A slice that is in no arena, which meets those that begin where it does."""
+        self.elsewhere.setdefault(place.start, {})[place] = None
+        return place
+
     def _start_with(self, value: ir.Value, place: BufferSlice) -> None:
-        self.places[value] = place
+        self.places[value] = self._elsewhere(place)
         self.state.add(place, value)
+
+    def _meeting(self, place: BufferSlice) -> Iterable[BufferSlice]:
+        """The slices that are not proved to be apart from one. Arguments, results and constants are apart."""
+        if place.space == "arena":
+            return self.slices[place.number].meeting[place]
+        return tuple(self.elsewhere.setdefault(place.start, {place: None}))
 
     # ---- blocks ---------------------------------------------------------------------------------------------------
 
@@ -115,16 +129,16 @@ class _Walk:
     def _call(self, op: ir.Operation) -> None:
         self._place_results(op)
         results = [self.places[r] for r in op.results]
-        taken: set[Start] = set()
+        taken: set[BufferSlice] = set()
         sources = [_buffer(operand) for operand in op.operands]
-        read = {place.start for place in map(self.places.get, sources) if place is not None and not place.is_empty}
+        read = {place for place in map(self.places.get, sources) if place is not None and not place.is_empty}
         for number, place in enumerate(results):
             if place.is_empty:
                 continue
-            if place.start in taken:
+            if not taken.isdisjoint(self._meeting(place)):
                 self._fail(op, f"two of its results lie in {_text(place)}")
-            taken.add(place.start)
-            if place.start in read:
+            taken.add(place)
+            if not read.isdisjoint(self._meeting(place)):
                 self._check_operands(op, number, place, sources)
         for value, place in zip(op.results, results, strict=True):
             self.state.write(place, [value], op)
@@ -133,9 +147,10 @@ class _Walk:
         """A result may share memory with an operand only where the kernel reads of it what it then overwrites."""
         for position, source in enumerate(sources):
             there = self.places.get(source)
-            if there is None or there.is_empty or there.start != place.start:
+            if there is None or there.is_empty or there not in self._meeting(place):
                 continue
-            if sources.count(source) == 1 and may_write_over(op, position, number, self.kernels):
+            begins_there = there.start == place.start and sources.count(source) == 1
+            if begins_there and may_write_over(op, position, number, self.kernels):
                 continue
             self._fail(op, f"result {number} in {_text(place)} overwrites {_name(source)}, which it reads")
 
@@ -146,8 +161,8 @@ class _Walk:
         self._place_loop(op)
         carried = [self.places[r] for r in op.results]
         self._copies(op, op.operands, carried)
-        for start, writer in self._writes_of_iteration(op).items():
-            self.state.end(start, writer)
+        for place, writer in self._writes_of_iteration(op).items():
+            self.state.end(place, writer)
         for block in (condition, body):
             for place, argument in zip(carried, block.arguments, strict=True):
                 self.state.add(place, argument)
@@ -167,9 +182,11 @@ class _Walk:
         self._place_results(op)
         places = [self.places[r] for r in op.results]
         changes = []
-        for region in op.regions:
+        for number, region in enumerate(op.regions):
             before = self.state.mark()
             self._block(region.blocks[0])
+            if self.variants is not None and op == self.variants:
+                self._check_arenas(region.blocks[0], number + 1)
             last = terminator_of(region.blocks[0]).operation
             self._copies(last, last.operands, places)
             for place, result in zip(places, op.results, strict=True):
@@ -180,17 +197,24 @@ class _Walk:
             if not self.state.holds(place, result):
                 self._fail(op, f"its result in {_text(place)} is not written by all branches")
 
+    def _check_arenas(self, block: ir.Block, arena: int) -> None:
+        """A variant lies in its own arena, or in what all share."""
+        for op in _all_ops(block):
+            for place in (self.places[r] for r in op.results if r in self.places):
+                if place.space == "arena" and place.number not in (0, arena):
+                    self._fail(op, f"it lies in {_text(place)}, which is another variant's")
+
     def _copies(self, op: ir.Operation, sources: Sequence[ir.Value], places: Sequence[BufferSlice]) -> None:
         """One copy after the other, of what is not yet where it has to be; all of it is there in the end."""
-        filled: set[Start] = set()
+        filled: set[BufferSlice] = set()
         for value, place in zip(sources, places, strict=True):
             self._reads(op, [value])
             if self.places[_buffer(value)].start != place.start:
                 self.state.write(place, [], op)
-                if place.start in filled and not place.is_empty:
+                if not place.is_empty and not filled.isdisjoint(self._meeting(place)):
                     self._fail(op, f"two values go to {_text(place)}")
             if not place.is_empty:
-                filled.add(place.start)
+                filled.add(place)
 
     # ---- what a loop overwrites -------------------------------------------------------------------------------------
 
@@ -220,7 +244,7 @@ class _Walk:
                     self._note(writes, self._writes_of_copies(terminator_of(region.blocks[0]).operation, op.results))
             elif op in self.buffers:
                 self._place_results(op)
-                self._note(writes, {self.places[r].start: op for r in op.results if not self.places[r].is_empty})
+                self._note(writes, {self.places[r]: op for r in op.results if not self.places[r].is_empty})
         return writes
 
     def _writes_of_copies(self, op: ir.Operation, targets: Iterable[ir.Value]) -> Writes:
@@ -229,13 +253,13 @@ class _Walk:
         for value, target in zip(op.operands, targets, strict=True):
             source, place = self.places.get(_buffer(value)), self.places[target]
             if not place.is_empty and (source is None or source.start != place.start):
-                writes.setdefault(place.start, op)
+                writes.setdefault(place, op)
         return writes
 
     @staticmethod
     def _note(writes: Writes, more: Writes) -> None:
-        for start, op in more.items():
-            writes.setdefault(start, op)
+        for place, op in more.items():
+            writes.setdefault(place, op)
 
     # ---- places -----------------------------------------------------------------------------------------------------
 
@@ -257,7 +281,7 @@ class _Walk:
     def _place(self, op: ir.Operation, result: ir.Value, buffer: Buffer) -> BufferSlice:
         size = self._bytes(result)
         if isinstance(buffer, ResultBuffer):
-            return BufferSlice("result", buffer.index, Expr.const(0), size)
+            return self._elsewhere(BufferSlice("result", buffer.index, Expr.const(0), size))
         place = BufferSlice("arena", buffer.segment, buffer.offset, size)
         if place.number >= len(self.arenas) or not self.slices[place.number].fits(place):
             self._fail(op, f"its result of {size} bytes is not proved to fit at {_text(place)}")
@@ -281,25 +305,38 @@ class _Walk:
 
 
 class _Slices:
-    """The slices of an arena, from each offset to the next: proofs about n of them, where pairs would need n * n.
+    """The slices of an arena: which are inside of it, and which are not proved to be apart, `meeting` for each.
 
-    Offsets are put in the order that they have at admissible sizes, and each is then proved to be no larger than the
-    next: by itself, or because a buffer lies between them, which has no negative size.
+    They are put in the order in which they begin at admissible sizes. Where that order is proved for all sizes, a slice
+    that ends before another one begins is apart from all that follow.
     """
 
-    def __init__(self, buffers: dict[Expr, set[Expr]], size: Expr, facts: Facts):
+    def __init__(self, number: int, buffers: dict[Expr, set[Expr]], size: Expr, facts: Facts):
         self.facts = facts
-        starts = _in_order(buffers, facts)
-        self.next = dict(zip(starts, [*starts[1:], size], strict=False))
+        self.size = size
         self._known: dict[Expr, bool] = {}
-        self.is_sorted = self._proves(starts[0]) if starts else True
-        for before, after in self.next.items():
-            fitting = (self._proves(after - before - bytes_) for bytes_ in (*buffers[before], Expr.const(0)))
-            self.is_sorted = self.is_sorted and any(fitting)
+        starts = _in_order(buffers, facts)
+        slices = [BufferSlice("arena", number, start, bytes_) for start in starts for bytes_ in buffers[start]]
+        self.meeting: dict[BufferSlice, list[BufferSlice]] = {each: [each] for each in slices}
+        is_last = [False] * len(slices)  # whether the order is proved from a slice on
+        for k in reversed(range(len(slices))):
+            behind = slices[k + 1 :]
+            is_last[k] = not behind or (is_last[k + 1] and self._proves(behind[0].offset - slices[k].offset))
+        for k, one in enumerate(slices):
+            self._compare(one, slices[k + 1 :], is_last[k + 1 :])
+
+    def _compare(self, one: BufferSlice, others: Sequence[BufferSlice], is_ordered: Sequence[bool]) -> None:
+        for other, ordered in zip(others, is_ordered, strict=True):
+            if other.offset != one.offset and self._proves(other.offset - one.offset - one.bytes):
+                if ordered:
+                    return
+            elif not self._proves(one.offset - other.offset - other.bytes):
+                self.meeting[one].append(other)
+                self.meeting[other].append(one)
 
     def fits(self, place: BufferSlice) -> bool:
-        """Tells whether a buffer ends before the next slice begins, or the arena ends."""
-        return self.is_sorted and self._proves(self.next[place.offset] - place.offset - place.bytes)
+        """Tells whether a buffer begins and ends inside of the arena."""
+        return self._proves(place.offset) and self._proves(self.size - place.offset - place.bytes)
 
     def _proves(self, expression: Expr) -> bool:
         if expression not in self._known:

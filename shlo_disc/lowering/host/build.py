@@ -40,8 +40,8 @@ from shlo_disc.shape_dialect.dialect.host import (
     write_op,
 )
 from shlo_disc.shape_dialect.dialect.library import library_function_of
-from shlo_disc.shape_dialect.dialect.names import FLOPS
-from shlo_disc.shape_dialect.dialect.records import FunctionName, codec_of
+from shlo_disc.shape_dialect.dialect.names import FLOPS, VARIANT
+from shlo_disc.shape_dialect.dialect.records import FunctionName, codec_of, read_size
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, func, ir, memref
@@ -49,6 +49,7 @@ from shlo_disc.shape_dialect.ops import CONTROL
 from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.ops.segments import segment_of
+from shlo_disc.shape_dialect.ops.variants import allocations_of, variants_in
 from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
@@ -101,8 +102,12 @@ class _Program:
         self.facts = facts
         self.fusions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
         self.results = range(len(signature.arguments), len(signature.arguments) + len(signature.results))
-        self.segments = len(arenas_of(module.operation))
-        self.places = _places(self.block, signature.kept, self.results.start)
+        self.segments = len(allocations_of(module))
+        self.variants = variants_in(module)
+        first = arenas_of(module.operation)[0] if self.variants is not None else None
+        self.places = _places(self.block, signature.kept, self.results.start, first)
+        has_variants = self.variants is not None
+        self.variant = read_size(module.operation.attributes[VARIANT]) if has_variants else Expr.const(0)
         self.products = Products(tile_of, self.fusions)
 
     def first_written(self) -> dict[int, int]:
@@ -133,8 +138,11 @@ class _Program:
             func.ReturnOp([])
 
 
-def _places(block: ir.Block, kept: Sequence[int], first_result: int) -> dict[ir.Value, Allocation]:
-    """The location of every value of the entry function."""
+def _places(block: ir.Block, kept: Sequence[int], first_result: int, behind: Expr | None) -> dict[ir.Value, Allocation]:
+    """The location of every value of the entry function.
+
+    behind: of a program with variants, the bytes after which the arena of a variant begins.
+    """
     places: dict[ir.Value, Allocation] = {
         value: Allocation("argument", leaf) for value, leaf in zip(block.arguments, kept, strict=True)
     }
@@ -148,7 +156,10 @@ def _places(block: ir.Block, kept: Sequence[int], first_result: int) -> dict[ir.
                 if isinstance(buffer, ResultBuffer):
                     places[result] = Allocation("argument", first_result + buffer.index)
                 else:
-                    places[result] = Allocation("arena", buffer.segment, buffer.offset, buffer.bytes)
+                    number, offset = buffer.segment, buffer.offset
+                    if behind is not None and number:
+                        number, offset = 0, behind + offset
+                    places[result] = Allocation("arena", number, offset, buffer.bytes)
             for nested in nested_blocks(op):
                 places.update({a: places[r] for a, r in zip(nested.arguments, op.results, strict=False)})
     return places
@@ -190,6 +201,8 @@ class _Run:
                     self._call(op)
                 elif op.operation.name == "stablehlo.while":
                     self._loop(op)
+                elif self.program.variants is not None and op.operation == self.program.variants:
+                    self._variants(op)
                 elif op.operation.name in CONTROL:
                     self._branch(op)
 
@@ -262,8 +275,7 @@ class _Run:
             branch = ir.Operation.create("scf.if", operands=[self._truth(op.operands[0])], regions=2)
         else:
             index = arith.index_cast(self.index, self._loaded(op.operands[0], 32))
-            cases: dict[str, ir.Attribute] = {"cases": ir.DenseI64ArrayAttr.get(list(range(len(blocks) - 1)))}
-            branch = ir.Operation.create("scf.index_switch", [], [index], cases, regions=len(blocks))
+            branch = _index_switch(index, len(blocks))
             blocks = [blocks[-1], *blocks[:-1]]  # the default comes first
         with self._nested(branch):
             for region, block in zip(branch.regions, blocks, strict=True):
@@ -271,6 +283,20 @@ class _Run:
                     self.write(block.operations)
                     self._copy(terminator_of(block).operands, op.results)
                     ir.Operation.create("scf.yield")
+
+    def _variants(self, op: ir.OpView) -> None:
+        """A switch by sizes, each branch of which has its own sizes and buffers."""
+        index = self.size(self.program.variant)
+        blocks = nested_blocks(op)
+        switch = _index_switch(index, len(blocks))
+        before = self.known
+        for region, block in zip(switch.regions, (blocks[-1], *blocks[:-1]), strict=True):
+            self.known = dict(before)
+            with ir.InsertionPoint(region.blocks.append()):
+                self.write(block.operations)
+                self._copy(terminator_of(block).operands, op.results)
+                ir.Operation.create("scf.yield")
+        self.known = before
 
     def _copy(self, sources: Iterable[ir.Value], targets: Iterable[ir.Value]) -> None:
         """Copy what is not yet where it has to be."""
@@ -362,6 +388,12 @@ class _Run:
         target = ir.StringAttr(op.attributes["call_target_name"]).value
         buffers = [self.buffer(value) for value in (*inputs, *call.results)]
         write_op("library", LibraryCall(target, function, dims), buffers, more=more)
+
+
+def _index_switch(index: ir.Value, branches: int) -> ir.Operation:
+    """A switch whose first region is that of the last branch, the default."""
+    cases: dict[str, ir.Attribute] = {"cases": ir.DenseI64ArrayAttr.get(list(range(branches - 1)))}
+    return ir.Operation.create("scf.index_switch", [], [index], cases, regions=branches)
 
 
 def _dims(value: ir.Value, element: str) -> Dims:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from shlo_disc.shape_dialect.dialect.buffers import arenas_of
 from shlo_disc.shape_dialect.dialect.host import Check, Plan
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.segments import symbol_segments
+from shlo_disc.shape_dialect.ops.variants import allocations_of
 
 
 def function_name(stem: str, segment: int) -> str:
@@ -26,7 +26,7 @@ def plans_of(
     """
     symbols = [s.name for s in signature.symbols]
     known = {**dict.fromkeys(symbols, 0), **symbol_segments(module)}
-    for number, arena in enumerate(arenas_of(module.operation)):
+    for number, arena in enumerate(allocations_of(module)):
         due = tuple(c for c in checks if max([0, *(known[name] for name in c.symbols())]) == number)
         own = tuple(leaf for leaf in range(len(signature.results)) if written.get(leaf, 0) == number)
         read = tuple(name for name, segment in known.items() if segment == number and name not in symbols)

@@ -20,7 +20,7 @@ from shlo_disc.lowering.host_llvm.builder import Builder, LlvmDialect
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.launches import is_command
 from shlo_disc.runtime import abi
-from shlo_disc.shape_dialect.dialect.host import CALL, Bind, call_of
+from shlo_disc.shape_dialect.dialect.host import CALL, Bind, Size, call_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -30,6 +30,16 @@ time that grows with the square of the uses that a value has in a block."""
 
 IMAGE_WORDS = 12
 """So many numbers in a block are copied from a constant rather than stored one by one, which takes LLVM long."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Parts of which a call runs those of one branch: the number of the branch, the cases of all but the first, which
+    is the default, and the parts of each."""
+
+    number: Expr
+    cases: tuple[int, ...]
+    branches: tuple[list[int | Choice], ...]
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,7 @@ class RunWriter:
         self.command = command
         self.layouts: dict[Hashable, Layout] = {}
         self.parts: list[ir.Operation] = []
+        self.calls: list[int | Choice] = []
         self.values: dict[ir.Value, ir.Value] = {}
         self.images: dict[tuple[int, ...], str] = {}
         self.writers: dict[str, Callable[[ir.Operation], None]] = {
@@ -251,6 +262,7 @@ class RunWriter:
         function.op.attributes["sym_name"] = ir.StringAttr.get(self._part_name(len(self.parts)))
         has_branches = len(function.op.regions[0].blocks) > 1
         function.pass_through("noinline", *(() if has_branches else ("optnone",)))
+        self.calls.append(len(self.parts))
         self.parts.append(function.op)
 
     def _part_name(self, number: int) -> str:
@@ -335,10 +347,30 @@ class RunWriter:
     def switch(self, op: ir.Operation) -> None:
         """`scf.index_switch`, whose default is its first region."""
         cast = op.operands[0].owner
+        if cast.operation.name == "disc_host.size":
+            self.variants(op)
+            return
         *blocks, behind = self.current.blocks(len(op.regions) + 1)
         cases = dict(zip(ir.DenseI64ArrayAttr(op.attributes["cases"]), blocks[1:], strict=True))
         terminator = self.current.switch(self.values[cast.operands[0]], blocks[0], cases)
         self._branches(op, terminator, blocks, behind)
+
+    def variants(self, op: ir.Operation) -> None:
+        """`scf.index_switch` by a size: the code of each branch is in parts of its own."""
+        if self.current is not self.once:
+            raise CompilerError("host: a loop or branch chooses a variant")
+        self._end_part()
+        before, branches = self.calls, []
+        for region in op.regions:
+            self.calls = []
+            self._begin_part()
+            self.write(inner.operation for inner in region.blocks[0].operations)
+            self._end_part()
+            branches.append(self.calls)
+        size: Size = call_of(op.operands[0].owner)
+        cases = tuple(ir.DenseI64ArrayAttr(op.attributes["cases"]))
+        self.calls = [*before, Choice(size.value, cases, tuple(branches))]
+        self._begin_part()
 
     def _branches(
         self, op: ir.Operation, terminator: ir.Operation, blocks: Sequence[ir.Block], behind: ir.Block
@@ -358,7 +390,20 @@ class RunWriter:
         if self.parts:
             self._end_part()
             self._begin_part()
-            for number in range(len(self.parts)):
-                self.once.call(self._part_name(number), *self.function.arguments)
+            self._call_parts(self.calls)
         self.function.body.return_()
         return [*self.parts, self.function.op]
+
+    def _call_parts(self, calls: Sequence[int | Choice]) -> None:
+        for call in calls:
+            if isinstance(call, int):
+                self.current.call(self._part_name(call), *self.function.arguments)
+                continue
+            *blocks, behind = self.current.blocks(len(call.branches) + 1)
+            cases = dict(zip(call.cases, blocks[1:], strict=True))
+            terminator = self.current.switch(self.size(call.number), blocks[0], cases)
+            with self._nested(terminator, behind):
+                for branch, block in zip(call.branches, blocks, strict=True):
+                    self.current.enter(block)
+                    self._call_parts(branch)
+                    self.current.br(behind)

@@ -18,7 +18,7 @@ from shlo_disc.report.page.graph import graph_of, guard_texts
 from shlo_disc.report.page.texts import Texts
 from shlo_disc.runtime import Artifact, Client
 from shlo_disc.runtime.dims import dim_values
-from shlo_disc.shape_dialect.dialect.buffers import arenas_of
+from shlo_disc.shape_dialect.ops.variants import allocations_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 _OP = re.compile(r'\s*(?:%[^=]* = )?"?(?:stablehlo|chlo)\.\w')
@@ -55,7 +55,7 @@ def document_of(artifact: Artifact, c: Compilation, on: OnDevice, dims: Iterable
 def _overview(artifact: Artifact, c: Compilation, texts: Texts) -> Overview:
     launches = launches_in(c.snapshots["host"])
     ops = sum(_OP.match(line) is not None for line in texts.lines["import"])
-    arena = c.facts.simplify(sum(arenas_of(c.snapshots["plan"]), Expr.const(0)))
+    arena = c.facts.simplify(sum(allocations_of(c.snapshots["plan"]), Expr.const(0)))
     decisions = ", ".join(f"{d.taken} of {kind}" for kind, d in c.decisions.items() if d.taken)
     rows = (
         ("ops imported", str(ops)),

@@ -15,7 +15,7 @@ from shlo_disc.shape_dialect.dialect.fusion_rules import FUSIONS
 from shlo_disc.shape_dialect.dialect.host import KERNEL
 from shlo_disc.shape_dialect.dialect.host_rules import check_choice
 from shlo_disc.shape_dialect.dialect.library import LIBRARY, library_function_of
-from shlo_disc.shape_dialect.dialect.names import FLOPS, LAYOUT, PARTICIPANTS, SEGMENT, STAGE
+from shlo_disc.shape_dialect.dialect.names import FLOPS, LAYOUT, MEMORY_LIMIT, PARTICIPANTS, SEGMENT, STAGE, VARIANT
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, read_integer, read_size
 from shlo_disc.shape_dialect.dialect.scope import ORDER, Scope
 from shlo_disc.shape_dialect.dialect.window import GROUPS, WINDOW, read_window
@@ -47,9 +47,20 @@ def _check_flops(v: Scope, module: ir.Operation) -> None:
 
 
 def _check_arenas(v: Scope, module: ir.Operation) -> None:
-    """The size of the arena of each segment, in bytes."""
+    """The size of the arena of each segment, or of what variants share and of each variant, in bytes."""
     v.arenas = arenas_of(module)
     v.check_sizes(v.arenas)
+
+
+def _check_memory_limit(v: Scope, module: ir.Operation) -> None:
+    """The bytes that a call may allocate, with its results."""
+    if read_integer(module.attributes[MEMORY_LIMIT]) < 1:
+        raise Malformed("a call may allocate nothing")
+
+
+def _check_variant(v: Scope, module: ir.Operation) -> None:
+    """The variant that a call takes: the number of a branch of the `stablehlo.case` that has all of the program."""
+    v.check_sizes([read_size(module.attributes[VARIANT])])
 
 
 def _check_participants(v: Scope, module: ir.Operation) -> None:
@@ -123,6 +134,8 @@ ATTRIBUTES: dict[str, Use] = {
     STAGE: Use(("",), _check_stage, "import"),
     FLOPS: Use(("",), _check_flops, "fuse"),
     ARENAS: Use(("",), _check_arenas, "plan"),
+    MEMORY_LIMIT: Use(("",), _check_memory_limit, "plan"),
+    VARIANT: Use(("",), _check_variant, "plan"),
     PARTICIPANTS: Use(("",), _check_participants, "import"),
     SEGMENT: Use(_RUNS, _check_segment, "plan"),
     BUFFERS: Use(_CALLS, _check_buffers, "plan"),

@@ -15,5 +15,11 @@ PARTICIPANTS = "disc.participants"
 LAYOUT = "disc.layout"
 """On arguments and results: the axis that each axis is to JAX, in an order other than row-major."""
 
+MEMORY_LIMIT = "disc.memory_limit"
+"""On a planned module: the bytes that a call may allocate, where they are limited."""
+
+VARIANT = "disc.variant"
+"""On a planned module whose calls take one of several variants: the number of the variant, a size."""
+
 SEGMENT = "disc.segment"
 """On an op of a planned module that runs: the segment of the call that it runs in, where that is not the first."""

@@ -12,7 +12,8 @@ or is read only at the index that is written. Where they cannot, the values lie 
 iteration, or a branch, ends: a reader of the plan compares the entries.
 
 Where sizes are read from data, each segment of the program has an arena of its own, which lives until the call ends. A
-slot of an earlier segment has its size for good.
+slot of an earlier segment has its size for good. So has each variant of a program (`ops/variants.py`), of which a call
+runs one.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from typing import NamedTuple
 
 from shlo_disc.shape_dialect.dialect import buffers
 from shlo_disc.shape_dialect.dialect.buffers import set_arenas, set_buffers
-from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.dialect.names import MEMORY_LIMIT, VARIANT
+from shlo_disc.shape_dialect.dialect.records import read_integer
+from shlo_disc.shape_dialect.dialect.types import bytes_of, dim_attr, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import CONTROL
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.ops.segments import segment_of, symbol_segments
+from shlo_disc.shape_dialect.ops.variants import first_that_fits, variants_in
 from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr, round_up
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
@@ -41,11 +45,36 @@ ALIGNMENT = 64
 
 @dataclass(eq=False)
 class Slot:
-    """A part of the arena that several buffers use one after the other, the last one up to the position `until`."""
+    """A part of the arena that several buffers use one after the other, the last one up to the position `until`.
+
+    A slot may be cut into two `parts`, one behind the other, for smaller buffers: those use it at other times than
+    buffers that are as large as the slot. whole: what it is a part of. start: where, in bytes.
+    """
 
     size: Expr
     segment: int = 0
     until: int = 0
+    whole: Slot | None = None
+    start: Expr = field(default_factory=lambda: Expr.const(0))
+    parts: tuple[Slot, ...] = ()
+
+    @property
+    def busy_until(self) -> int:
+        """The position up to which a buffer lies in it, in a part of it, or in what it is a part of."""
+        return max(self._parts_until(), self._whole_until())
+
+    def _parts_until(self) -> int:
+        return max([self.until, *(part._parts_until() for part in self.parts)])
+
+    def _whole_until(self) -> int:
+        return 0 if self.whole is None else max(self.whole.until, self.whole._whole_until())
+
+    def cut(self, size: Expr) -> tuple[Slot, Slot]:
+        """Two parts, the first of which has `size` bytes."""
+        first = Slot(size, self.segment, 0, self)
+        rest = Slot(self.size - size, self.segment, 0, self, size)
+        self.parts = (first, rest)
+        return first, rest
 
 
 @dataclass
@@ -68,14 +97,17 @@ class MemoryPlan:
         """The offset of every slot in its arena, in bytes."""
         found: dict[Slot, Expr] = {}
         ends: dict[int, Expr] = {}
-        for slot in self.slots:
+        for slot in self.slots:  # a part stands behind what it is a part of
+            if slot.whole is not None:
+                found[slot] = found[slot.whole] + slot.start
+                continue
             found[slot] = ends.get(slot.segment, Expr.const(0))
             ends[slot.segment] = found[slot] + slot.size
         return found
 
     def arena_bytes(self, segment: int = 0) -> Expr:
         """The size of a segment's arena in bytes."""
-        return sum((s.size for s in self.slots if s.segment == segment), Expr.const(0))
+        return sum((s.size for s in self.slots if s.segment == segment and s.whole is None), Expr.const(0))
 
 
 REUSE = Pattern["SlotUse"]("reuse-slot", "a value lies where others have been")
@@ -90,7 +122,7 @@ class SlotUse(NamedTuple):
 
 @REUSE.requires("nothing that is there is needed any more")
 def _is_free(found: SlotUse) -> bool:
-    return found.slot.until < found.position
+    return found.slot.busy_until < found.position
 
 
 DESTINATION = Pattern["Destination"]("destination", "a value is written at once where it has to be in the end")
@@ -111,8 +143,16 @@ def _may_go(found: Destination) -> bool:
 class Planner:
     """One walk over the entry block, and the blocks of its loops and branches, in execution order."""
 
-    def __init__(self, block: ir.Block, facts: Facts, functions: dict[str, ir.OpView], decisions: Decisions):
+    def __init__(
+        self,
+        block: ir.Block,
+        facts: Facts,
+        functions: dict[str, ir.OpView],
+        decisions: Decisions,
+        variants: ir.Operation | None = None,
+    ):
         self.block = block
+        self.variants = variants
         self.facts = facts
         self.functions = functions
         self.decisions = decisions
@@ -138,6 +178,8 @@ class Planner:
                     self._place_result(op.operation, index, result)
             elif op.operation.name == "stablehlo.while":
                 self._place_loop(op.operation)
+            elif self.variants is not None and op.operation == self.variants:
+                self._place_variants(op.operation)
             elif op.operation.name in CONTROL:
                 self._place_branches(op.operation)
 
@@ -177,6 +219,18 @@ class Planner:
         if self.live.init_of.get(source) != (loop, index) or not self.decisions.take("take-over", loop):
             return None
         return self.plan.buffers.get(source)
+
+    def _place_variants(self, op: ir.Operation) -> None:
+        """Each variant has an arena of its own, and its slots are no other's."""
+        for index, result in enumerate(op.results):
+            self._assign(result, self._destination(result, op, index), op, self.live.last_use(result))
+        outer = self.plan.slots
+        for number, branch in enumerate(nested_blocks(op)):
+            self.segment = number + 1
+            self.plan.slots = []
+            self._place_block(branch)
+            outer = [*outer, *self.plan.slots]
+        self.segment, self.plan.slots = 0, outer
 
     def _place_branches(self, op: ir.Operation) -> None:
         for index, result in enumerate(op.results):
@@ -288,8 +342,8 @@ class Planner:
         # Proofs are expensive: the smallest slot that may fit comes first, one that is smaller at a likely shape never.
         for estimate, slot in sorted(estimates, key=lambda pair: pair[0]):
             if estimate >= wanted and self.facts.prove(Relation.ge(slot.size, size)) is True:
-                return slot
-        free = [s for s in free if s.segment == self.segment]
+                return self._part(slot, size) if estimate >= 2 * wanted else slot
+        free = [s for s in free if s.segment == self.segment and s.whole is None]
         if not free:
             return None
         slot = max(free, key=lambda s: self._estimate(s.size))
@@ -298,6 +352,14 @@ class Planner:
         else:
             slot.size = Expr.maximum(slot.size, size)
         return slot
+
+    def _part(self, slot: Slot, size: Expr) -> Slot:
+        """A part of a slot, which is cut unless it is cut already."""
+        if slot.parts:
+            return slot
+        parts = slot.cut(size)
+        self.plan.slots += parts
+        return parts[0]
 
 
 def assign_buffers(module: ir.Module, facts: Facts, decisions: Decisions) -> None:
@@ -308,13 +370,20 @@ def assign_buffers(module: ir.Module, facts: Facts, decisions: Decisions) -> Non
         for op in module.body.operations
         if op.operation.name == "func.func"
     }
-    plan = Planner(block, facts, functions, decisions).run()
+    variants = variants_in(module)
+    plan = Planner(block, facts, functions, decisions, variants).run()
     offsets = plan.offsets()
     for op in (op for inner in all_blocks(block) for op in inner.operations):
         if op.operation.name in CONTROL | {"func.call"}:
             set_buffers(op, [_assigned(plan.buffers[r], offsets) for r in op.results])
-    last = max([0, *symbol_segments(module).values()])
-    set_arenas(module.operation, [plan.arena_bytes(k) for k in range(last + 1)])
+    last = len(variants.regions) if variants is not None else max([0, *symbol_segments(module).values()])
+    arenas = [plan.arena_bytes(k) for k in range(last + 1)]
+    set_arenas(module.operation, arenas)
+    if variants is not None:
+        kept = arenas[0] + sum((plan.buffers[r].bytes for r in variants.results), Expr.const(0))
+        limit = read_integer(module.operation.attributes[MEMORY_LIMIT])
+        number = first_that_fits([kept + arena for arena in arenas[1:]], limit)
+        module.operation.attributes[VARIANT] = dim_attr(number)
 
 
 def _assigned(buffer: Buffer, offsets: dict[Slot, Expr]) -> buffers.Buffer:

@@ -93,7 +93,7 @@ def test_a_value_that_is_overwritten_before_it_is_read_again() -> None:
 def test_a_buffer_that_reaches_into_the_next_one() -> None:
     c = planned(chain, "n, n", "n, n")
     set_entry(calls(c)[0], 0, offset=Expr.parse("4*n"))
-    with pytest.raises(CompilerError, match="not proved to fit"):
+    with pytest.raises(CompilerError, match="overwrites %0, which it reads"):
         check(c)
 
 
