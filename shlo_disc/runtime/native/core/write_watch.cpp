@@ -114,17 +114,20 @@ public:
       stop(found);
   }
 
-  /// Whether no page has been written since it was protected; takes long only where pages are swapped out. That no page
-  /// is of a file was found when the watch began: to ask for it again takes ten times as long.
+  /// Whether no page has been written since it was protected. For the one question which pages were written, Linux walks
+  /// a table of pages in a third of the time of any other. It passes by tables that are missing, which it is asked for
+  /// by one page of each.
   bool is_unwritten(uintptr_t begin, uintptr_t end) const {
     Region found{};
     Scan scan{.flags = kFailUnlessAsync, .start = begin, .end = end, .regions = &found, .region_count = 1,
-              .most_pages = 1, .inverted = kWatched | kPresent, .all_of = 0,
-              .any_of = kWatched | kPresent | kWritten, .returned = kWatched | kWritten};
-    int regions = ioctl(pages_, kScan, &scan);
-    if (regions == 1 && found.categories == kWatched) // only not in memory
-      return all_unwritten(begin, end);
-    return regions == 0;
+              .most_pages = 1, .inverted = 0, .all_of = kWritten, .any_of = 0, .returned = kWritten};
+    if (ioctl(pages_, kScan, &scan) != 0)
+      return false;
+    const uintptr_t table = page_size() / sizeof(uint64_t) * page_size(); // bytes whose pages one table has
+    for (uintptr_t page = begin; page < end; page = page / table * table + table)
+      if (!all_unwritten(page, page + page_size()))
+        return false;
+    return true;
   }
 
 private:

@@ -12,7 +12,7 @@ namespace disc {
 /// Some memory, from now on watched for writes of any kind: by code of this process, and by the kernel on behalf of
 /// this or another one (read(2) into it, process_vm_writev). The pages that lie wholly in it are write-protected
 /// asynchronously (UFFD_FEATURE_WP_ASYNC, Linux 6.7): the kernel resolves the first write to a page itself, and
-/// PAGEMAP_SCAN finds the pages that were written, at some 3 ns a page. Of the first and last page the bytes that
+/// PAGEMAP_SCAN finds the pages that were written, at some 1 ns a page. Of the first and last page the bytes that
 /// belong to the memory are kept and compared. Not noticed is what a device writes into pages that a driver pinned
 /// before. Thread-safe.
 class WriteWatch {
