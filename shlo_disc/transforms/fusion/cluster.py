@@ -89,22 +89,23 @@ class Graph:
         if axes is not None:
             cluster.axes[op] = axes
 
-    def erase_unread(self, op: ir.Operation) -> None:
-        """Erase an elementwise or free op of the block if nothing reads it, then what it alone has read.
+    def erase_unread(self, cluster: Cluster) -> None:
+        """Erase the elementwise members of a cluster that nothing reads, and what only they have read.
 
         Free ops that nothing reads do not count. A cluster whose last member goes is none any more.
         """
-        if op.name not in ELEMENTWISE and not self.is_free(op):
-            return
-        users = [use.owner.operation for result in op.results for use in result.uses]
-        if not all(user not in self.of_op and self._is_unread(user) for user in users):
-            return
-        for user in users:
-            self._erase(user)
-        sources = [source for source in map(defining_op, op.operands) if source is not None]
-        self._erase(op)
-        for source in dict.fromkeys(sources):
-            self.erase_unread(source)
+        pending = list(cluster.members)
+        while pending:
+            op = pending.pop()
+            users = list(dict.fromkeys(use.owner.operation for result in op.results for use in result.uses))
+            is_read = any(user in self.of_op or not self._is_unread(user) for user in users)
+            if is_read or (op.name not in ELEMENTWISE and not self.is_free(op)):
+                continue
+            sources = [source for source in map(defining_op, op.operands) if source is not None]
+            for gone in (*users, op):  # an op that is erased must not be looked at again
+                pending = [other for other in pending if other != gone]
+                self._erase(gone)
+            pending += [source for source in dict.fromkeys(sources) if source not in pending]
 
     def _is_unread(self, op: ir.Operation) -> bool:
         """Tells whether nothing reads the result of a free op."""

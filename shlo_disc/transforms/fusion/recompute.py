@@ -253,9 +253,7 @@ class _Rewrite:
             with ir.InsertionPoint(read.reader):
                 new = self._rebased(read.reader.operands[read.operand], value, self._computed(value, read.axes))
             self.graph.set_operand(read.reader, read.operand, new)
-        for op in list(self.handover.earlier.members):
-            if op in self.graph.of_op:  # not yet erased with what it was made for
-                self.graph.erase_unread(op)
+        self.graph.erase_unread(self.handover.earlier)
 
     def _computed(self, value: ir.Value, axes: Axes | None) -> ir.Value:
         """The value in the later kernel, whose domain has the axes `axes` of it."""

@@ -149,6 +149,56 @@ def test_read_in_another_order_and_as_it_stands(monkeypatch: pytest.MonkeyPatch)
             np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=2e-4, atol=2e-4)
 
 
+UNARY: list[Callable[[Any], Any]] = [jnp.abs, jnp.negative, jnp.sin, lambda v: v + 1, lambda v: v * v, lambda v: v.T.T]
+BINARY: list[Callable[[Any, Any], Any]] = [jnp.add, jnp.subtract, jnp.multiply, jnp.maximum, lambda a, b: a + b[:1]]
+
+
+def random_program(seed: int) -> Callable[[jax.Array, jax.Array], Any]:
+    """Some stages of elementwise values, each of which reads any values before it, with products between them."""
+
+    def f(x: jax.Array, w: jax.Array) -> Any:
+        draw = random.Random(seed)
+        values = [x]
+        for _ in range(draw.randint(2, 4)):
+            for _ in range(draw.randint(2, 9)):
+                made = draw.choice(BINARY)(*draw.choices(values, k=2)) if draw.random() < 0.6 else None
+                values.append(draw.choice(UNARY)(draw.choice(values)) if made is None else made)
+            values.append(jnp.tanh(values[-1]) @ w)
+            if draw.random() < 0.3:
+                values.append(values[-1] - values[-1].mean(1, keepdims=True))
+        return [values[-1], *draw.sample(values[1:], 2), sum(draw.sample(values, 4))]
+
+    return f
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    specs, options = ((f"b, {WIDTH}", "float32"), (f"{WIDTH}, {WIDTH}", "float32")), Options(strict=True)
+    again = shlo_disc.compile(random_program(seed), args=specs, options=options)
+    with monkeypatch.context() as patch:
+        patch.setattr(grouping, "recompute_elementwise", lambda *_: None)
+        plain = shlo_disc.compile(random_program(seed), args=specs, options=options)
+    w = numbers(WIDTH, WIDTH, seed=seed) / 8
+    for rows in (1, 17):
+        check(again, plain, numbers(rows, WIDTH, seed=seed), w)
+
+
+def test_random_bits_that_several_kernels_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long chains, whose values are read in many places."""
+
+    def f(seed: jax.Array, x: jax.Array) -> Any:
+        key, other = jax.random.split(jax.random.wrap_key_data(seed))
+        return x + jax.random.normal(key, x.shape), jax.random.randint(other, x.shape, 0, 100)
+
+    specs = (jax.ShapeDtypeStruct((2,), np.uint32), ("b", "float32"))
+    again = shlo_disc.compile(f, args=specs, options=Options(strict=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(grouping, "recompute_elementwise", lambda *_: None)
+        plain = shlo_disc.compile(f, args=specs, options=Options(strict=True))
+    for n in (1, 4, 33):
+        check(again, plain, np.array([7, n], np.uint32), numbers(n))
+
+
 def test_inside_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     def f(x: jax.Array, w: jax.Array) -> jax.Array:
         def step(x: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
