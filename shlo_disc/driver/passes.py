@@ -221,7 +221,7 @@ def _isolate_regions(c: Compilation) -> None:
 def _count_flops(c: Compilation) -> None:
     """Write the number of floating-point operations of a call into the module."""
     module = made(c.module)
-    module.operation.attributes[FLOPS] = dim_attr(c.facts.simplify(flops_in(module, entry_block(module))))
+    module.operation.attributes[FLOPS] = dim_attr(c.facts.simplify(flops_in(module, entry_block(module), c.facts)))
 
 
 @_pass("fuse")

@@ -3,42 +3,60 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.shape_dialect.dialect.ops import BindOp, NonzeroOp, ShapeOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.locations import source_line
 
 from .entry_arguments import drop_arguments
+from .nested_sizes import KnownSize, is_around, refuse_size, sink_sizes
 
 NONZERO = "shlo_disc.nonzero"
 
 
-def open_data_sizes(function: ir.OpView, hidden: Mapping[int, str]) -> None:
+@dataclass
+class _Selection:
+    """The elements of `mask` that are true, counted in one block, whose positions `nonzero` gives."""
+
+    mask: ir.Value
+    size: Expr
+    nonzero: ir.Operation
+
+
+def open_data_sizes(function: ir.OpView, hidden: Mapping[int, str], taken: Iterable[str] = ()) -> list[str]:
     """Turn every `custom_call @shlo_disc.nonzero` into a count, a `disc.bind` and a `disc.nonzero`, in place.
 
-    `hidden` gives the positions of the hidden arguments and the symbols of their sizes. Raises UnsupportedError when
-    one of them stands for two sizes.
+    hidden: the positions of the hidden arguments and the symbols of their sizes. taken: other symbols. Returns the
+    symbols of all counts: where a size is asked for in several blocks, such as the loops of a forward and a backward
+    pass, each has its own. Raises UnsupportedError when a hidden argument stands for two sizes, and when a size is used
+    outside of the loop or branch in which it is known.
     """
     if not hidden:
-        return
+        return []
     block = function.regions[0].blocks[0]
-    symbols = {block.arguments[position]: Expr.symbol(name) for position, name in hidden.items()}
-    calls: dict[ir.Value, ir.Value] = {}
-    for op in list(block.operations):
+    arguments = {block.arguments[position]: name for position, name in hidden.items()}
+    used = {*taken, *hidden.values()}
+    free = (name for i in itertools.count() if (name := f"n{i}") not in used)
+    selections: dict[ir.Value, dict[ir.Block, _Selection]] = {argument: {} for argument in arguments}
+    for op in [op for inner in all_blocks(block) for op in inner.operations]:
         if is_target(op, NONZERO):
-            _open(op, symbols, calls)
+            _open(op, selections[op.operands[1]], arguments[op.operands[1]], free)
         elif is_target(op, "shape_assertion"):
             _forget_hidden(op, hidden)
-    for argument, symbol in symbols.items():
-        size = symbol if argument in calls else Expr.const(0)
+    for argument, found in selections.items():
+        if block not in found:
+            sink_sizes(argument, [KnownSize(inner, s.nonzero, s.size) for inner, s in found.items()])
+        size = found[block].size if block in found else Expr.const(0)
         for use in list(argument.uses):
             _replace_size(use.owner, size)
     drop_arguments(function, hidden)
+    return [str(s.size) for found in selections.values() for s in found.values()]
 
 
 def is_target(op: ir.OpView, target: str) -> bool:
@@ -48,18 +66,20 @@ def is_target(op: ir.OpView, target: str) -> bool:
     return ir.StringAttr(op.attributes["call_target_name"]).value == target
 
 
-def _open(op: ir.OpView, symbols: Mapping[ir.Value, Expr], calls: dict[ir.Value, ir.Value]) -> None:
-    mask, hidden = op.operands[0], op.operands[1]
-    if hidden in calls and calls[hidden] != mask:
+def _open(op: ir.OpView, found: dict[ir.Block, _Selection], name: str, free: Iterator[str]) -> None:
+    """Open a selection. `found` are those of the same hidden argument, whose symbol is `name`; `free` has others."""
+    mask, block = op.operands[0], op.operation.block
+    known = found.get(block)
+    is_within = any(is_around(other, block) for other in found if other != block)
+    if is_within or (known is not None and known.mask != mask):
         reason = "two sizes that depend on data share one trace of jax.jit"
-        advice = "call the inner function without jax.jit"
-        raise UnsupportedError([Unsupported(f"custom_call @{NONZERO}", "", source_line(op.location), reason, advice)])
+        refuse_size(op, reason, "call the inner function without jax.jit")
+    size = known.size if known is not None else Expr.symbol(next(free) if found else name)
     with ir.InsertionPoint(op), op.location:
-        if hidden not in calls:
-            BindOp(_count(mask), dims_attr([symbols[hidden]]))
-        result = tensor_type((symbols[hidden],), element_type_of(op.results[0]))
-        new = NonzeroOp(mask, result=result)
-    calls[hidden] = mask
+        if known is None:
+            BindOp(_count(mask), dims_attr([size]))
+        new = NonzeroOp(mask, result=tensor_type((size,), element_type_of(op.results[0])))
+    found.setdefault(block, _Selection(mask, size, new.operation))
     op.results[0].replace_all_uses_with(new.results[0])
     op.operation.erase()
 

@@ -201,7 +201,7 @@ def _finish(
     if symbolic:
         make_symbolic(entry_function(module))
     check_supported(module, entry_function(module), of.is_own)
-    open_data_sizes(entry_function(module), hidden)
+    counts = open_data_sizes(entry_function(module), hidden, _names_of(signature))
     if signature is None:
         arguments = entry_function(module).regions[0].blocks[0].arguments
         signature = plain_signature(module, [_shape(a, i, names) for i, a in enumerate(arguments)])
@@ -214,10 +214,16 @@ def _finish(
     facts = Facts()
     for name in sorted({name for spec in signature.arguments for d in spec.dims for name in d.symbols()}, key=_order):
         facts.declare(name, min=signature.least)
-    for name in (*hidden.values(), *_bound_names(entry_function(module))):
-        facts.declare(name, min=0 if name in hidden.values() else None, data=True)  # hidden sizes are counts
+    for name in dict.fromkeys((*counts, *_bound_names(entry_function(module)))):
+        facts.declare(name, min=0 if name in counts else None, data=True)
     declare(module, signature, facts)
     return ImportedProgram(module, signature)
+
+
+def _names_of(signature: Signature | None) -> set[str]:
+    """The symbols of the arguments' sizes."""
+    specs = () if signature is None else signature.arguments
+    return {name for spec in specs for d in spec.dims for name in d.symbols()}
 
 
 def _bound_names(function: ir.OpView) -> list[str]:

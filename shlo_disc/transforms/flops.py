@@ -11,6 +11,7 @@ from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import TABLE
 from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.transforms.control_flow.counted_loops import count_of
 
@@ -18,10 +19,10 @@ Functions = Mapping[str, func.FuncOp]
 _ONCE = Expr.const(1)
 
 
-def flops_in(module: ir.Module, entry: ir.Block) -> Expr:
-    """The arithmetic of one run of a program."""
+def flops_in(module: ir.Module, entry: ir.Block, facts: Facts) -> Expr:
+    """The arithmetic of one run of a program, with the limits of sizes that each iteration of a loop reads anew."""
     functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
-    return _flops_in_block(entry, functions)
+    return facts.limits.largest(_flops_in_block(entry, functions))
 
 
 def _flops_in_block(block: ir.Block, functions: Functions) -> Expr:

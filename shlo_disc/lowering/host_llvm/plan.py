@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from shlo_disc.lowering.host.segments import function_name
-from shlo_disc.lowering.host_llvm.builder import LlvmDialect
+from shlo_disc.lowering.host_llvm.builder import Function, LlvmDialect
 from shlo_disc.shape_dialect.dialect.host import Check
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Symbol
@@ -53,32 +53,27 @@ class _Division(NamedTuple):
 Monomial = tuple[tuple[Atom, int], ...]
 
 
-class PlanWriter:
-    """Writes `disc_plan`.
+class SizeWriter:
+    """Writes the computation of sizes into a function that stores them to `words`.
 
     minima: numbers that symbols are not below, or else a check fails. scaled: the largest coefficients, by sign, for
     which multiples of a monomial are checked; smaller multiples do not overflow where these do not.
     """
 
-    def __init__(
-        self,
-        dialect: LlvmDialect,
-        symbols: Sequence[str],
-        minima: Mapping[str, int] = MappingProxyType({}),
-        segment: int = 0,
-    ):
-        self.dialect = dialect
-        pointers = [dialect.pointer, dialect.pointer]
-        self.function = dialect.function(function_name("disc_plan", segment), pointers, dialect.i64)
-        self.body = self.function.body
-        table, self.words = self.function.arguments
+    def __init__(self, function: Function, words: ir.Value, minima: Mapping[str, int] = MappingProxyType({})):
+        self.dialect = function.body.dialect
+        self.function = function
+        self.body = function.body
+        self.words = words
         self.values: dict[object, ir.Value] = {}
         self.minima = minima
         self.scaled: dict[tuple[Monomial, bool], int] = {}
         self.divisions: dict[tuple[Expr, Expr], _Division] = {}
         self.overflow = self.body.flag(False)
-        for position, name in enumerate(symbols):
-            self.values[name] = self.body.load(self.body.gep(table, position, dialect.i64), dialect.i64)
+
+    def load(self, key: object, table: ir.Value, position: int) -> None:
+        """Have a symbol, or an expression, the value at a position of a table."""
+        self.values[key] = self.body.load(self.body.gep(table, position, self.dialect.i64), self.dialect.i64)
 
     def constant(self, number: int) -> ir.Value:
         """An i64 constant."""
@@ -231,7 +226,12 @@ def write_plan(
     dialect: LlvmDialect, symbols: Sequence[str], checks: Sequence[Check], words: Words, segment: int = 0
 ) -> ir.Operation:
     """The function `disc_plan`. The last check of the header is the overflow check."""
-    writer = PlanWriter(dialect, symbols, _minima(checks), segment)
+    pointers = [dialect.pointer, dialect.pointer]
+    function = dialect.function(function_name("disc_plan", segment), pointers, dialect.i64)
+    table, plan = function.arguments
+    writer = SizeWriter(function, plan, _minima(checks))
+    for position, name in enumerate(symbols):
+        writer.load(name, table, position)
     body = writer.body
     zero = writer.constant(0)
     code = zero

@@ -14,6 +14,7 @@ from shlo_disc.lowering.host_llvm.builder import LlvmDialect
 from shlo_disc.lowering.host_llvm.constants import dense_bytes
 from shlo_disc.lowering.host_llvm.plan import Words, write_plan
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
+from shlo_disc.shape_dialect.dialect.declarations import facts_of
 from shlo_disc.shape_dialect.dialect.host import Check, Plan, call_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.mlir import ir
@@ -66,6 +67,7 @@ class HostProgram:
         self.constants = [op for op in ops if op.name == "memref.global"]
         self.ops = [inner for function in self.functions for inner in _walk(function)]
         names = [ir.StringAttr(op.attributes["sym_name"]).value for op in self.constants]
+        self.limits = facts_of(module).limits
         self.buffers = BufferTable(len(signature.arguments), len(signature.results), names, self.ops)
         self.dialect = LlvmDialect()
         self.target = ir.Module.create()
@@ -115,7 +117,7 @@ class HostProgram:
         """The constants that the segments refer to, and for each segment its plan and its run."""
         known = [source.name for source in self.signature.symbols]
         every = [*known, *(name for segment in segments for name in segment.symbols)]
-        scope = Scope(self.dialect, self.buffers, every)
+        scope = Scope(self.dialect, self.buffers, every, self.limits)
         images: list[ir.Operation] = []
         functions: list[ir.Operation] = []
         command = 0
@@ -125,7 +127,8 @@ class HostProgram:
             writer.write(op.operation for op in function.regions[0].blocks[0].operations)
             command = writer.command
             images += writer.globals()
-            functions += [write_plan(self.dialect, known, segment.checks, segment.words, number), *writer.functions()]
+            runs = writer.functions()
+            functions += [write_plan(self.dialect, known, segment.checks, segment.words, number), *runs]
         return [*images, *functions]
 
 

@@ -17,12 +17,14 @@ from shlo_disc.lowering.host.segments import function_name
 from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, Runtime, Symbol, Word
 from shlo_disc.lowering.host_llvm.buffers import BufferSlice, BufferTable
 from shlo_disc.lowering.host_llvm.builder import Builder, LlvmDialect
+from shlo_disc.lowering.host_llvm.nested_sizes import NestedSizes
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.launches import is_command
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import CALL, Bind, Size, call_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.limits import Limits
 
 PART_OPS = 256
 """After so many ops and blocks, commands go into the next part, a function of its own: LLVM's register allocator takes
@@ -44,11 +46,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Scope:
-    """The data that the functions of a program share: its buffers, and its symbols in their order."""
+    """The data that the functions of a program share: its buffers, its symbols in their order, and the limits of those
+    that are read inside of loops and branches."""
 
     dialect: LlvmDialect
     buffers: BufferTable
     symbols: Sequence[str]
+    limits: Limits
 
 
 class Layout:
@@ -94,6 +98,8 @@ class RunWriter:
         self.calls: list[int | Choice] = []
         self.values: dict[ir.Value, ir.Value] = {}
         self.images: dict[tuple[int, ...], str] = {}
+        self.nested = NestedSizes(scope.limits, words, segment)
+        self.nested_words: list[ir.Value] = []
         self.writers: dict[str, Callable[[ir.Operation], None]] = {
             "disc_host.bind": self.bind,
             "memref.load": self.load,
@@ -137,13 +143,23 @@ class RunWriter:
         return self.once.load(self.once.gep(table, index, self.dialect.pointer), self.dialect.pointer)
 
     def size(self, e: Expr) -> ir.Value:
-        """A constant, or the word that the plan computed."""
+        """A constant, or the word that the plan computed, or what has been read since."""
         if e.constant is not None:
             return self.constant(e.constant)
+        if self.nested.has(e):
+            return self.current.load(self._nested_word(self.nested.place(e)), self.dialect.i64)
         return self._once(e, lambda: self._planned(self.words.place(e)))
 
     def _planned(self, place: int) -> ir.Value:
         return self.once.load(self.once.gep(self.plan, place, self.dialect.i64), self.dialect.i64)
+
+    def _nested_word(self, place: int) -> ir.Value:
+        """The address of a word for the sizes that a loop or branch reads."""
+        return self.current.gep(self._once("nested words", self._reserve_nested_words), place, self.dialect.i64)
+
+    def _reserve_nested_words(self) -> ir.Value:
+        self.nested_words.append(self.function.slot(1))  # as many as there are in the end
+        return self.nested_words[-1]
 
     def pointer(self, buffer: ir.Value) -> ir.Value:
         """The address of a buffer."""
@@ -168,15 +184,15 @@ class RunWriter:
 
         Ops of one name with equal attributes of `call`, and equal `more`, have equal `entries`. Straight-line code has
         one block for them, in which it changes the addresses that differ from those of the last op: the runtime writes
-        to no block, and is done with it when a call returns. A loop or branch has blocks that are filled before it.
+        to no block, and is done with it when a call returns. A loop or branch has blocks that are filled before it, but
+        for the sizes that it reads itself.
         """
         key = (op.name, op.attributes[CALL], *more)
         if key not in self.layouts:
             self.layouts[key] = Layout(entries())
         layout = self.layouts[key]
         if self.current is not self.once:
-            values = self._values(layout, op)
-            return self._once(("filled", *values), lambda: self._address(self._new_block(values), 0))
+            return self._filled_before(layout, op)
         block = self.blocks.get(layout)
         if block is None:
             values = self._values(layout, op)
@@ -188,6 +204,14 @@ class RunWriter:
                 block.values[word] = value
                 self._store(block.address, word, value)
         return self._address(block.address, 0)
+
+    def _filled_before(self, layout: Layout, op: ir.Operation) -> ir.Value:
+        values = self._values(layout, op)
+        read = [(word, e) for word, e in enumerate(layout.entries) if isinstance(e, Expr) and self.nested.has(e)]
+        block = self._once(("filled", *values, *read), lambda: self._new_block(values))
+        for word, size in read:
+            self.current.store(self.size(size), self.current.gep(block, word, self.dialect.i64))
+        return self._address(block, 0)
 
     def _new_block(self, values: Sequence[Content]) -> ir.Value:
         block = self.function.slot(len(values))
@@ -207,7 +231,9 @@ class RunWriter:
             return self.runtime
         if isinstance(entry, Word):
             raise CompilerError("host: a word is told another's address")
-        return self.constant(entry) if isinstance(entry, int) else self.size(entry)
+        if isinstance(entry, int):
+            return self.constant(entry)
+        return self.constant(0) if self.nested.has(entry) else self.size(entry)
 
     def _fill(self, block: ir.Value, contents: Sequence[Content]) -> None:
         """Store the words; those that are numbers in one copy of a constant image, where they are many."""
@@ -288,13 +314,21 @@ class RunWriter:
         call: Bind = call_of(op)
         element = ir.IntegerType(call.element)
         type_ = ir.IntegerType.get_signless(element.width)
-        source, table = self.pointer(op.operands[0]), self.entry(self.scope.buffers.symbols)
+        source, is_nested = self.pointer(op.operands[0]), self.current is not self.once
         for number, name in enumerate(call.symbols):
             value = self.read(self.current.gep(source, number, type_), type_)
             if element.width < 64:
                 value = self.current.extended(value, element.is_unsigned)
-            position = self.scope.symbols.index(name)
-            self.current.store(value, self.current.gep(table, position, self.dialect.i64))
+            self.current.store(value, self._word_of(name))
+        if is_nested:
+            self.current.call(self.nested.bind(call.symbols), self.plan, self._nested_word(0))
+
+    def _word_of(self, name: str) -> ir.Value:
+        """The address that a symbol is stored to when it has been read."""
+        if self.current is not self.once:
+            return self._nested_word(self.nested.place(Expr.symbol(name)))
+        position = self.scope.symbols.index(name)
+        return self.current.gep(self.entry(self.scope.buffers.symbols), position, self.dialect.i64)
 
     def load(self, op: ir.Operation) -> None:
         """The one element of a buffer, of which the op has a view."""
@@ -392,7 +426,11 @@ class RunWriter:
             self._begin_part()
             self._call_parts(self.calls)
         self.function.body.return_()
-        return [*self.parts, self.function.op]
+        nested = self.nested.functions(self.dialect)
+        for words in self.nested_words:
+            count = words.owner.operands[0].owner
+            count.attributes["value"] = ir.IntegerAttr.get(self.dialect.i64, self.nested.words.count)
+        return [*nested, *self.parts, self.function.op]
 
     def _call_parts(self, calls: Sequence[int | Choice]) -> None:
         for call in calls:

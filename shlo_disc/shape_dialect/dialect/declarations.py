@@ -24,7 +24,8 @@ class Symbol:
 
     min, max: inclusive bounds; without `min`, a size that the caller chooses is at least 0. divisor, residue: the size
     is congruent to the residue modulo the divisor. hints: likely values. data: the size is read from data. segment: the
-    first segment in which such a size is known, see `shape_dialect/ops/segments.py`.
+    first segment in which such a size is known, see `shape_dialect/ops/segments.py`. limit: of a size that is read inside
+    of a loop or branch, an expression of sizes known before, which it does not exceed.
     """
 
     min: int | None = None
@@ -34,6 +35,7 @@ class Symbol:
     hints: tuple[int, ...] = ()
     data: bool = False
     segment: int = 0
+    limit: Expr | None = None
 
     def check(self) -> None:
         """Raises Malformed where no size is like this."""
@@ -43,6 +45,8 @@ class Symbol:
             raise Malformed(f"no size is {self.residue} modulo {self.divisor}")
         if self.segment < 0 or (self.segment and not self.data):
             raise Malformed("only a size that is read from data has a segment, which is counted from 0")
+        if self.limit is not None and (not self.data or self.segment):
+            raise Malformed("only a size that is read from data inside of a loop or branch has a limit, and no segment")
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,9 @@ def facts_of(module: ir.Module) -> Facts:
     for name, symbol in symbols_in(module).items():
         low = 0 if symbol.min is None and not symbol.data else symbol.min
         facts.declare(name, low, symbol.max, symbol.divisor, symbol.hints, symbol.data, symbol.residue)
+    for name, symbol in symbols_in(module).items():
+        if symbol.limit is not None:
+            facts.limit(name, symbol.limit)
     for constraint in constraints_in(module):
         facts.add(constraint.relation)
     return facts
@@ -154,7 +161,8 @@ def write_declarations(
 def _declared(facts: Facts, name: str) -> Symbol:
     known = facts.symbols[name]
     low, high = facts.range(Expr.symbol(name))
-    return Symbol(low, high, known.divisor, known.residue, known.hints, name in facts.data_symbols)
+    is_data, limit = name in facts.data_symbols, facts.limits.limits.get(name)
+    return Symbol(low, high, known.divisor, known.residue, known.hints, is_data, limit=limit)
 
 
 def _write(op: ir.OpView, record: object) -> None:

@@ -16,6 +16,7 @@ from shlo_disc.errors import CompilerError, OptionError, ProgramError, Unsupport
 from shlo_disc.shape_dialect.dialect.declarations import Constraint, facts_of, write_declarations
 from shlo_disc.shape_dialect.dialect.signature import argument_shapes
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.inference.sizes_inside import check_sizes_inside
 from shlo_disc.shape_dialect.inference.skipped import skipped_where
 from shlo_disc.shape_dialect.inference.unify_sizes import unify_sizes
 from shlo_disc.shape_dialect.inference.unused_sizes import erase_unused_sizes
@@ -135,12 +136,14 @@ def _propagate_control(op: ir.OpView, p: Propagation) -> list[Constraint]:
     for block in blocks:
         for argument, start in zip(block.arguments, op.operands, strict=False):
             _set_dims(argument, dims_of(start), op, p)
-    reads_data, skipped, p.reads_data = p.reads_data, p.skipped, False
+    reads_data, skipped, is_nested = p.reads_data, p.skipped, p.is_nested
+    p.reads_data, p.is_nested = False, True
     constraints = []
     for block, never in zip(blocks, skipped_where(op, p.values), strict=True):
         p.skipped = skipped if never is None else (*skipped, never)
         constraints += _propagate(block, p)
-    p.reads_data, p.skipped = reads_data, skipped
+    p.reads_data, p.skipped, p.is_nested = reads_data, skipped, is_nested
+    check_sizes_inside(op, p.facts)
     is_loop = op.operation.name == "stablehlo.while"
     sources = list(op.operands) if is_loop else list(terminator_of(blocks[0]).operands)
     for result, source in zip(op.results, sources, strict=True):

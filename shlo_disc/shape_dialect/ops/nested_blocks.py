@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import CONTROL
+from shlo_disc.shape_dialect.ops.values import bound_elements
 
 
 def nested_blocks(op: ir.Operation | ir.OpView) -> list[ir.Block]:
@@ -32,4 +33,11 @@ def all_values(block: ir.Block) -> Iterator[ir.Value]:
             yield from op.results
 
 
-__all__ = ["all_blocks", "all_values", "nested_blocks"]
+def symbols_read_in(op: ir.Operation | ir.OpView) -> set[str]:
+    """The symbols that are read from data in the blocks of a loop or branch, anew in each run of the block."""
+    blocks = (inner for nested in nested_blocks(op) for inner in all_blocks(nested))
+    binds = (i for block in blocks for i in block.operations if i.operation.name == "disc.bind")
+    return {name for bind in binds for size in bound_elements(bind) for name in size.symbols()}
+
+
+__all__ = ["all_blocks", "all_values", "nested_blocks", "symbols_read_in"]

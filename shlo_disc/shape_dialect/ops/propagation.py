@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from shlo_disc.errors import ProgramError
+from shlo_disc.errors import ProgramError, Unsupported, UnsupportedError
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.data_sizes import data_elements
@@ -25,7 +25,8 @@ class Propagation:
     """The state of one walk: the facts, the symbolic values, and the relations that ops imply, with their origin.
 
     `reads_data`: whether an element of a shape operand that is data may become a symbol. `skipped`: expressions of
-    which one is at least 0 where the code that is walked through does not run.
+    which one is at least 0 where the code that is walked through does not run. `is_nested`: whether that code is a block
+    of a loop or branch, whose sizes from data have limits.
     """
 
     facts: Facts
@@ -33,6 +34,7 @@ class Propagation:
     implied: list[tuple[Relation, str]] = field(default_factory=list)
     reads_data: bool = True
     skipped: tuple[Expr, ...] = ()
+    is_nested: bool = False
 
     def equal(self, a: Expr, b: Expr, op: ir.OpView) -> None:
         """Record that a valid program has a == b here. Raises ProgramError when that can never hold."""
@@ -48,8 +50,27 @@ class Propagation:
         where = f"{op.operation.name} at {source_line(op.location)}"
         if proved is False:
             raise ProgramError(f"{where}: {otherwise or f'{relation} must hold and never does'}")
+        self._check_is_checked(relation, op)
         self.facts.add(relation)
         self.implied.append((relation, where))
+
+    def count(self, size: Expr, most: Expr, op: ir.OpView) -> None:
+        """Record that `size`, a symbol, counts elements of which there are `most`."""
+        if not self.is_nested:
+            self.require(Relation.le(size, most), op)
+        elif self.facts.prove(Relation.le(size, most)) is not True:
+            self.facts.limit(str(size), most)
+
+    def _check_is_checked(self, relation: Relation, op: ir.OpView) -> None:
+        """Raises UnsupportedError when a relation is of sizes that are read inside of a loop or branch.
+
+        No plan is made for the sizes of one iteration, which could refuse them.
+        """
+        if not self.is_nested or relation.symbols().isdisjoint(self.facts.limits.limits):
+            return
+        reason = f"it needs {relation}, a size that is read from data inside of a loop or branch, where it is not checked"
+        advice = "select by a mask instead, or put the code into a jax.lax.cond on the size"
+        raise UnsupportedError([Unsupported(op.operation.name, "", source_line(op.location), reason, advice)])
 
     def fits(self, parts: Iterable[Expr], wholes: Iterable[Expr], op: ir.OpView) -> None:
         """Record that every window is no larger than what it lies in, wherever the op runs."""

@@ -4,6 +4,8 @@
 Segment 0 needs the arguments' sizes only. A `disc.bind` in segment k makes its symbols known from segment k + 1 on. A
 kernel, loop or branch runs in the first segment in which all its sizes and operands are known, so sizes are read as
 seldom as can be. The ops of later segments carry `disc.segment`; a program without `disc.bind` is one segment.
+
+A `disc.bind` inside of a loop or branch ends no segment: its symbols have limits, for which memory is planned.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ def segment_of(op: ir.OpView) -> int:
 
 
 def symbol_segments(module: ir.Module) -> dict[str, int]:
-    """The segment from which each symbol that is read from data is known, in that order."""
-    found = {name: symbol.segment for name, symbol in symbols_in(module).items() if symbol.data}
+    """The segment from which each symbol that is read from data between segments is known, in that order."""
+    declared = symbols_in(module).items()
+    found = {name: symbol.segment for name, symbol in declared if symbol.data and symbol.limit is None}
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
@@ -60,7 +63,7 @@ def split_segments(module: ir.Module) -> None:
         if segment and op.operation.name in RUNS:
             op.attributes[SEGMENT] = integer_attr(segment)
     for op in module.body.operations:
-        if op.operation.name == "disc.symbol" and "data" in op.attributes:
+        if op.operation.name == "disc.symbol" and name_of(op) in known:
             op.attributes["segment"] = integer_attr(known[name_of(op)])
 
 

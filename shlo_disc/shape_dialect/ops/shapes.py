@@ -21,7 +21,6 @@ from shlo_disc.shape_dialect.ops.lapack_sizes import lapack_sizes, shape_operand
 from shlo_disc.shape_dialect.ops.propagation import DataDependentSize, Propagation, same_operands
 from shlo_disc.shape_dialect.ops.size_relations import SizeRelations, one_to_one, splat_text
 from shlo_disc.shape_dialect.ops.values import Elements, SymbolicValues, ValueRule, constant_elements
-from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 _REFUSED = "tests/run/test_ops_refused.py"
 _TESTS = "tests/run/test_ops_movement.py"
@@ -47,7 +46,7 @@ def _infer_custom_call(p: Propagation, op: ir.OpView) -> list[Dims]:
 def infer_nonzero(p: Propagation, op: ir.OpView) -> list[Dims]:
     """The sizes of `disc.nonzero`: as many elements as are true. The size has its symbol from the importer."""
     (count,), (length,) = dims_of(op.results[0]), dims_of(op.operands[0])
-    p.require(Relation.le(count, length), op)
+    p.count(count, length, op)
     return [(count,)]
 
 
@@ -108,11 +107,6 @@ def _check_constant(op: ir.OpView) -> str | None:
     return None if inline else "a constant whose elements are not in the program has no lowering"
 
 
-def _check_nonzero(op: ir.OpView) -> str | None:
-    outside = op.operation.parent.operation.name == "func.func"
-    return None if outside else "a size that depends on data cannot be read inside of a loop or branch"
-
-
 OPS = (
     *define(
         "index", "constant", ALL, check=_check_constant, infer=_infer_stated, relate=_relate_constant,
@@ -148,7 +142,7 @@ OPS = (
     ),
     *define("import", "tuple get_tuple_element", ALL, tests="tests/run/test_ops_distributed.py"),
     OpDef(
-        "@shlo_disc.nonzero", "import", BOOL | {"i32", "i64"}, frozenset(), check=_check_nonzero,
+        "@shlo_disc.nonzero", "import", BOOL | {"i32", "i64"}, frozenset(),
         infer=_infer_custom_call, tests="tests/run/test_numpy_sizes.py",
     ),
     OpDef(

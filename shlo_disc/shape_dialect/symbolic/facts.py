@@ -28,6 +28,7 @@ from shlo_disc.shape_dialect.symbolic.facts_residue import residue_of
 from shlo_disc.shape_dialect.symbolic.facts_simplify import divide, simplify
 from shlo_disc.shape_dialect.symbolic.facts_store import Contradiction, Store
 from shlo_disc.shape_dialect.symbolic.facts_witness import value_at
+from shlo_disc.shape_dialect.symbolic.limits import Limits
 
 __all__ = ["Declaration", "Facts", "Relation", "listening"]
 
@@ -64,6 +65,7 @@ class Facts:
         self._residues: dict[tuple[Expr, int], int | None] = {}
         self._data: set[str] = set()
         self._parts: dict[frozenset[str], Facts] = {}
+        self.limits = Limits({}, self.at_least)
 
     def declare(
         self,
@@ -89,6 +91,15 @@ class Facts:
             self._parts.clear()
         self._tell(declaration, f"{name} in [{min}, {max}], {residue} modulo {divisor}", {name})
         self._hints[name] = tuple(hints) or self._hints.get(name, ())
+
+    def limit(self, name: str, most: Expr) -> None:
+        """States that a symbol that is read from data inside of a loop or branch is at most `most`, known before it."""
+        outer = self.limits.largest(most)
+        if name in outer.symbols():
+            raise ProgramError(f"the limit of '{name}' depends on it")
+        self.limits = Limits({**self.limits.limits, name: most}, self.at_least)
+        for bound in dict.fromkeys((most, outer)):
+            self.add(Relation.le(Expr.symbol(name), bound))
 
     @property
     def symbols(self) -> dict[str, Declaration]:
@@ -237,6 +248,7 @@ class Facts:
         other._hints = dict(self._hints)
         other._history = list(self._history)
         other._data = set(self._data)
+        other.limits = Limits(self.limits.limits, other.at_least)
         return other
 
     def _about(self, names: Iterable[str]) -> Facts:

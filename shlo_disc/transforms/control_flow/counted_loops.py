@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks, symbols_read_in
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import constant_of, terminator_of
 from shlo_disc.transforms.decisions import Pattern
@@ -40,7 +40,7 @@ class _Counted:
     """A loop that goes on by a comparison of the carried value at `position` with a bound that the sizes determine.
 
     `start` and `following` are None where they are not known: the initial value from the sizes, the next value from the
-    sizes and the present one.
+    sizes and the present one. `varying` are the symbols that each iteration reads from data.
     """
 
     position: int
@@ -48,6 +48,7 @@ class _Counted:
     start: Affine | None
     following: Affine | None
     bound: Expr
+    varying: set[str]
 
 
 COUNTED_LOOP: Pattern[_Counted] = Pattern("counted-loop", "the number of iterations is known from the sizes")
@@ -68,6 +69,11 @@ def _counts_by_one(found: _Counted) -> bool:
     return found.following == STEP
 
 
+@COUNTED_LOOP.requires("the bound is the same in every iteration")
+def _has_one_bound(found: _Counted) -> bool:
+    return found.varying.isdisjoint(found.bound.symbols())
+
+
 def _counted(loop: ir.OpView) -> _Counted | None:
     condition, body = nested_blocks(loop)
     test = _defining(terminator_of(condition).operands[0])
@@ -80,7 +86,7 @@ def _counted(loop: ir.OpView) -> _Counted | None:
         return None
     following = affine(terminator_of(body).operands[position], body.arguments[position])
     start = affine(loop.operands[position], None)
-    return _Counted(position, test, start, following, bound[1])
+    return _Counted(position, test, start, following, bound[1], symbols_read_in(loop))
 
 
 def count_of(loop: ir.OpView) -> Count | None:

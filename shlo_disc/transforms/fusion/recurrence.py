@@ -15,7 +15,7 @@ from shlo_disc.shape_dialect.dialect.fusion import RecurrentLoop
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.access import defining_op
-from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks, symbols_read_in
 from shlo_disc.shape_dialect.ops.recurrences import LoopOfRows, row_dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import terminator_of
@@ -112,6 +112,11 @@ def _give_windows_rows(found: _Candidate) -> None:
 @RECURRENCE.requires("all states have the same number of rows")
 def _states_have_the_same_rows(found: _Candidate) -> bool:
     return all(dims_of(found.body.arguments[i])[0] == found.rows for i in found.states)
+
+
+@RECURRENCE.requires("no size is read from data in it")
+def _reads_no_sizes(found: _Candidate) -> bool:
+    return not symbols_read_in(found.loop)
 
 
 @RECURRENCE.requires("the results of scalars are not used: no thread would be the one to write them")

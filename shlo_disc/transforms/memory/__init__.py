@@ -309,9 +309,13 @@ class Planner:
         return self._roots_of[op]
 
     def _bytes(self, value: ir.Value) -> tuple[Expr, Expr]:
-        """The bytes of a value, and these up to a multiple of the alignment; found once for a type."""
+        """The bytes of a value, and these up to a multiple of the alignment; found once for a type.
+
+        Those of a size that an iteration of a loop reads are as many as its limit may take: memory is planned before.
+        """
         if value.type not in self._bytes_of:
-            exact = self.facts.simplify(product(dims_of(value)) * bytes_of(element_type_of(value)))
+            size = product(dims_of(value)) * bytes_of(element_type_of(value))
+            exact = self.facts.simplify(self.facts.limits.largest(size))
             self._bytes_of[value.type] = exact, self.facts.simplify(round_up(exact, ALIGNMENT))
         return self._bytes_of[value.type]
 

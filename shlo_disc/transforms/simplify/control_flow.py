@@ -6,9 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.inference.sizes_inside import sizes_stated
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import TABLE
-from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks, symbols_read_in
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.transforms.control_flow.carried import drop_carried, has_side_effects, values_read
 from shlo_disc.transforms.control_flow.known_branches import open_known_branches
@@ -36,10 +37,11 @@ _IMPURE = frozenset({"disc.bind", *(f"stablehlo.{name}" for name in ("infeed", "
 
 @dataclass
 class _Invariant:
-    """An op in a block of a loop, with the values of the block that differ from iteration to iteration."""
+    """An op in a block of a loop, with the values and the symbols that differ from iteration to iteration."""
 
     op: ir.OpView
     varying: set[ir.Value]
+    sizes: set[str]
     facts: Facts
 
 
@@ -49,6 +51,11 @@ INVARIANT: Pattern[_Invariant] = Pattern("hoist-invariant", "what is the same in
 @INVARIANT.requires("what it reads is the same in every iteration")
 def _reads_nothing_that_varies(found: _Invariant) -> bool:
     return not any(value in found.varying for value in values_read(found.op.operation))
+
+
+@INVARIANT.requires("its sizes are the same in every iteration")
+def _has_invariant_sizes(found: _Invariant) -> bool:
+    return not found.sizes or all(found.sizes.isdisjoint(size.symbols()) for size in sizes_stated(found.op))
 
 
 @INVARIANT.requires("it is no loop or branch: those may run without end, where the loop would not run at all")
@@ -92,9 +99,10 @@ def hoist_invariants(block: ir.Block, facts: Facts, decisions: Decisions) -> Non
 def _hoist(block: ir.Block, loop: ir.OpView, facts: Facts, decisions: Decisions) -> None:
     """Each costly op that may move, and what it needs."""
     varying: set[ir.Value] = set(block.arguments)
+    sizes = symbols_read_in(loop)
     invariant = []
     for op in list(block.operations)[:-1]:
-        if INVARIANT.match(lambda op: _Invariant(op, varying, facts), op) is None:
+        if INVARIANT.match(lambda op: _Invariant(op, varying, sizes, facts), op) is None:
             varying.update(op.results)
         else:
             invariant.append(op.operation)

@@ -17,7 +17,7 @@ from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, RESHAPES
-from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks, symbols_read_in
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.control_flow.counted_loops import count_of
@@ -115,6 +115,13 @@ def _scanned(loop: ir.OpView, trip: Expr, dot: ir.Operation) -> _Scanned | None:
 @SCANNED.requires("the right-hand side comes from outside of the loop")
 def _weights_are_from_outside(found: _Scanned) -> bool:
     return not found.is_inside(found.dot.operands[1])
+
+
+@SCANNED.requires("the sizes of the product are the same in every iteration")
+def _has_invariant_sizes(found: _Scanned) -> bool:
+    varying = symbols_read_in(found.loop)
+    sizes = [*dims_of(found.dot.operands[0]), *dims_of(found.dot.results[0])]
+    return all(varying.isdisjoint(size.symbols()) for size in sizes)
 
 
 @SCANNED.requires("the product has no batch, in front of which the iterations could not stand")

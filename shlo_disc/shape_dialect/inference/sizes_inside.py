@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks of the sizes that are read from data inside of a loop or branch: one stays there, and what it measures has a
+limit that is known before."""
+
+from __future__ import annotations
+
+from shlo_disc.errors import Unsupported, UnsupportedError
+from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr
+from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks, symbols_read_in
+from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.symbolic.limits import NoLimit
+from shlo_disc.shape_dialect.utils.locations import source_line
+from shlo_disc.shape_dialect.utils.regions import terminator_of
+from shlo_disc.shape_dialect.utils.windows import window_sizes
+
+
+def check_sizes_inside(op: ir.OpView, facts: Facts) -> None:
+    """Check a loop or branch whose blocks have their sizes. Raises UnsupportedError, naming the op at fault."""
+    names = symbols_read_in(op)
+    if not names:
+        return
+    for block in nested_blocks(op):
+        for inner in block.operations:
+            for size in sizes_stated(inner):
+                _check_has_limit(size, inner, facts)
+        for value in terminator_of(block).operands:
+            if any(not names.isdisjoint(size.symbols()) for size in dims_of(value)):
+                shape = ", ".join(map(str, dims_of(value)))
+                reason = f"an array of shape ({shape}) leaves it, whose size is read from data in each run of its body"
+                advice = "scatter the elements into an array of the size of the mask; under jax.grad, use jax.checkpoint"
+                _refuse(op, reason, advice)
+
+
+def sizes_stated(op: ir.OpView) -> list[Expr]:
+    """The sizes in the types of the results of an op and in its attributes."""
+    sizes = [*(size for result in op.results for size in dims_of(result)), *window_sizes(op)]
+    return [*sizes, *dims_of_attr(op.attributes["dims"])] if op.operation.name == "disc.shape" else sizes
+
+
+def _check_has_limit(size: Expr, op: ir.OpView, facts: Facts) -> None:
+    try:
+        facts.limits.largest(size)
+    except NoLimit as error:
+        reason = f"its size {size}, read from data inside of a loop or branch, has no limit known before: {error}"
+        _refuse(op, reason, "")
+
+
+def _refuse(op: ir.OpView, reason: str, advice: str) -> None:
+    raise UnsupportedError([Unsupported(op.operation.name, "", source_line(op.location), reason, advice)])
+
+
+__all__ = ["check_sizes_inside", "sizes_stated"]
