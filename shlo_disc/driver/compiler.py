@@ -35,7 +35,7 @@ from shlo_disc.shape_dialect.inference.verify_sizes import verify_sizes
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import entry_block, main_function
 from shlo_disc.shape_dialect.verifier import verify_dialect
-from shlo_disc.verify import verify_buffers, verify_fusions
+from shlo_disc.verify import verify_buffers, verify_fusions, verify_nested_sizes
 
 
 def import_stage(
@@ -170,6 +170,8 @@ def _work(c: Compilation, name: str, work: Callable[[], None]) -> None:
     work()
     if c.options.verify and name == "fuse":
         verify_fusions(made(c.module), c.facts)
+    if c.options.verify and name in ("fuse", "plan"):
+        verify_nested_sizes(made(c.module), c.facts, entry_block(made(c.module)))
     if c.options.verify and name == "plan":
         verify_buffers(made(c.module), c.facts, entry_block(made(c.module)))
 
@@ -243,6 +245,7 @@ def _check_resumed(c: Compilation) -> None:
         _verify_sizes(c, ProgramError)
         if STAGES.index("fuse") <= done < STAGES.index("host"):
             verify_fusions(module, c.facts)
+            verify_nested_sizes(module, c.facts, entry_block(module))
         if STAGES.index("plan") <= done < STAGES.index("host"):
             verify_buffers(module, c.facts, entry_block(module))
     except CompilerError as error:

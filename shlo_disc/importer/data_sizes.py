@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from shlo_disc.shape_dialect.dialect.ops import BindOp, NonzeroOp, ShapeOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops import BARRIER
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
@@ -44,13 +45,15 @@ def open_data_sizes(function: ir.OpView, hidden: Mapping[int, str], taken: Itera
     used = {*taken, *hidden.values()}
     free = (name for i in itertools.count() if (name := f"n{i}") not in used)
     selections: dict[ir.Value, dict[ir.Block, _Selection]] = {argument: {} for argument in arguments}
+    for argument in arguments:
+        _leave_out_of_barriers(argument)
     for op in [op for inner in all_blocks(block) for op in inner.operations]:
         if is_target(op, NONZERO):
             _open(op, selections[op.operands[1]], arguments[op.operands[1]], free)
         elif is_target(op, "shape_assertion"):
             _forget_hidden(op, hidden)
     for argument, found in selections.items():
-        if block not in found:
+        if block not in found:  # and its size is known in those blocks only, or nowhere
             sink_sizes(argument, [KnownSize(inner, s.nonzero, s.size) for inner, s in found.items()])
         size = found[block].size if block in found else Expr.const(0)
         for use in list(argument.uses):
@@ -64,6 +67,21 @@ def is_target(op: ir.OpView, target: str) -> bool:
     if op.operation.name != "stablehlo.custom_call":
         return False
     return ir.StringAttr(op.attributes["call_target_name"]).value == target
+
+
+def _leave_out_of_barriers(argument: ir.Value) -> None:
+    """Rewrite the barriers that a hidden argument passes, of `jax.checkpoint`, for what has elements."""
+    while (barrier := next((u.owner.operation for u in argument.uses if u.owner.operation.name == BARRIER), None)) is not None:
+        kept = [(v, result) for v, result in zip(barrier.operands, barrier.results, strict=True) if v != argument]
+        values = [value for value, _ in kept]
+        with ir.InsertionPoint(barrier), barrier.location:
+            new = ir.Operation.create(BARRIER, [value.type for value in values], values)
+        for (_, old), result in zip(kept, new.results, strict=True):
+            old.replace_all_uses_with(result)
+        for value, result in zip(barrier.operands, barrier.results, strict=True):
+            if value == argument:
+                result.replace_all_uses_with(argument)
+        barrier.erase()
 
 
 def _open(op: ir.OpView, found: dict[ir.Block, _Selection], name: str, free: Iterator[str]) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import itertools
 import re
@@ -121,13 +120,19 @@ def _export_with_sizes(function: Callable[..., Any], specs: tuple[Any, Any], sco
     scope = symbolic[0].scope if symbolic else scope
     taken = {name for d in symbolic for name in Expr.parse(str(d)).symbols()}
     names = (name for i in itertools.count() if (name := f"n{i}") not in taken)
-    sizes: list[str] = []
+    sizes: list[str] = [next(names)]
+    is_pure = False
     while True:
-        sizes.append(next(names))
-        traced = jax.jit(with_hidden_arguments(function))
-        with contextlib.suppress(MoreSizesNeeded):
+        traced = jax.jit(with_hidden_arguments(function, is_pure))
+        try:
             program = _export(traced, ((*specs[0], hidden_specs(sizes, scope)), specs[1]))
             return program._replace(sizes=sizes, parameters=parameters_of(function, len(specs[0])))
+        except MoreSizesNeeded:
+            sizes.append(next(names))
+        except NotImplementedError as error:  # of jax.checkpoint
+            if is_pure or "Effects not supported" not in str(error):
+                raise
+            is_pure = True
 
 
 def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -> Any:

@@ -14,9 +14,8 @@ from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import VALUE_RULES
+from shlo_disc.shape_dialect.ops import ELEMENTWISE, GENERATORS, INDEX_MAPS, VALUE_RULES
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
-from shlo_disc.shape_dialect.ops.values import is_shape_like
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.locations import source_line
 
@@ -39,13 +38,15 @@ class KnownSize:
         return not inner.is_before_in_block(self.known_at)
 
 
+_COPIED = frozenset({*VALUE_RULES, *ELEMENTWISE, *GENERATORS, *INDEX_MAPS})
+"""Ops that may run anywhere, and again: what JAX finds to be the same in every iteration it computes before a loop."""
+
+
 def sink_sizes(argument: ir.Value, places: Sequence[KnownSize]) -> None:
     """Compute what depends on the size of a hidden argument in the blocks that know it, in place.
 
     Raises UnsupportedError where something else depends on it.
     """
-    if not places:
-        return
     outside = _computed_outside(argument, places)
     for place in places:
         _Sinking(place, outside).run()
@@ -59,11 +60,11 @@ def _computed_outside(argument: ir.Value, places: Sequence[KnownSize]) -> set[ir
         op = pending.pop()
         if op in found or any(place.reaches(op) for place in places):
             continue
-        is_size = op.name in VALUE_RULES and all(is_shape_like(result.type) for result in op.results)
-        if not is_size or not op.results:
-            reason = "a size that is read from data inside of a loop or branch is used outside of it"
-            advice = "scatter the elements into an array of the size of the mask; under jax.grad, use jax.checkpoint"
-            refuse_size(op, reason, advice)
+        if op.name not in _COPIED and places:
+            refuse_size(op, "a size that is read from data inside of a loop or branch is used outside of it", STAYS_INSIDE)
+        if op.name not in _COPIED:
+            reason = "the number of elements that a mask selects is used, and jax.checkpoint has dropped the selection"
+            refuse_size(op, reason, "use the sum of the mask")
         found.add(op)
         pending += [use.owner.operation for result in op.results for use in result.uses]
     return found
@@ -125,5 +126,7 @@ def refuse_size(op: ir.OpView | ir.Operation, reason: str, advice: str) -> None:
 
 
 NONZERO = "shlo_disc.nonzero"
+
+STAYS_INSIDE = "scatter the elements into an array of the size of the mask; under jax.grad, use jax.checkpoint on the body"
 
 __all__ = ["KnownSize", "is_around", "refuse_size", "sink_sizes"]

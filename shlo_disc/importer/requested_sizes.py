@@ -32,11 +32,16 @@ class MoreSizesNeeded(BaseException):
 
 
 class SizeRequests:
-    """The hidden arguments of one trace, handed out one after the other."""
+    """The hidden arguments of one trace, handed out one after the other.
 
-    def __init__(self, hidden: Sequence[Any], stack: contextlib.ExitStack):
+    is_pure: selections have no effect, as `jax.checkpoint` wants it. One whose positions are not read may go then, and
+    its size with it, which is refused where that is read.
+    """
+
+    def __init__(self, hidden: Sequence[Any], stack: contextlib.ExitStack, is_pure: bool):
         self._hidden = hidden
         self._stack = stack
+        self.is_pure = is_pure
         self._taken = 0
 
     def take(self) -> Any:
@@ -65,22 +70,22 @@ def new_trace() -> contextlib.AbstractContextManager[Any]:
 
 
 @contextlib.contextmanager
-def tracing(hidden: Sequence[Any]) -> Iterator[None]:
+def tracing(hidden: Sequence[Any], is_pure: bool = False) -> Iterator[None]:
     """While this lasts, traced functions may ask for sizes."""
     with contextlib.ExitStack() as stack:
         if hidden:
             stack.enter_context(new_trace())
-        with tracing_with(replace(current_trace(), requests=SizeRequests(hidden, stack))):
+        with tracing_with(replace(current_trace(), requests=SizeRequests(hidden, stack, is_pure))):
             yield
 
 
-def with_hidden_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_hidden_arguments(function: Callable[..., Any], is_pure: bool) -> Callable[..., Any]:
     """`function` with the hidden arguments as one more positional argument."""
 
     @functools.wraps(function)
     def traced(*args: Any, **kwargs: Any) -> Any:
         *own, hidden = args
-        with tracing(hidden):
+        with tracing(hidden, is_pure):
             return function(*own, **kwargs)
 
     return traced
@@ -105,20 +110,30 @@ def traced_flatnonzero(mask: jax.Array) -> jax.Array:
             "the size of this result depends on data, which jax.jit and other transformations of JAX cannot trace: "
             "compile the function with shlo_disc.jit or shlo_disc.compile, or call it with arrays"
         )
-    return _positions(mask, requests.take())
+    positions = _pure_positions if requests.is_pure else _positions
+    return positions(mask, requests.take())
 
 
 def _index_type() -> np.dtype[Any]:
     return jax.dtypes.canonicalize_dtype(np.int64)
 
 
-@jax.custom_batching.custom_vmap
-def _positions(mask: jax.Array, hidden: jax.Array) -> jax.Array:
-    result = jax.ShapeDtypeStruct(hidden.shape, _index_type())
-    # An effect, for the size stays in use where the positions are not.
-    return jax.ffi.ffi_call(NONZERO, result, has_side_effect=True)(mask, hidden)
+def _selecting(has_effect: bool) -> Callable[[jax.Array, jax.Array], jax.Array]:
+    """The custom call as a function of JAX's arrays."""
+
+    @jax.custom_batching.custom_vmap
+    def positions(mask: jax.Array, hidden: jax.Array) -> jax.Array:
+        result = jax.ShapeDtypeStruct(hidden.shape, _index_type())
+        return jax.ffi.ffi_call(NONZERO, result, has_side_effect=has_effect)(mask, hidden)
+
+    @positions.def_vmap
+    def positions_of_a_batch(size: int, batched: Any, mask: jax.Array, hidden: jax.Array) -> Any:
+        raise ProgramError("jax.vmap over a size that depends on data: every element of the batch would have its own")
+
+    return positions  # type: ignore[no-any-return]
 
 
-@_positions.def_vmap
-def _positions_of_a_batch(size: int, batched: Any, mask: jax.Array, hidden: jax.Array) -> Any:
-    raise ProgramError("jax.vmap over a size that depends on data: every element of the batch would have its own")
+_positions = _selecting(has_effect=True)
+"""With an effect, for the size stays in use where the positions are not."""
+
+_pure_positions = _selecting(has_effect=False)

@@ -7,5 +7,6 @@ They read the IR that a stage leaves, as the stages after it do, and prove again
 
 from shlo_disc.verify.buffers import verify_buffers
 from shlo_disc.verify.fusions import verify_fusions
+from shlo_disc.verify.nested_sizes import verify_nested_sizes
 
-__all__ = ["verify_buffers", "verify_fusions"]
+__all__ = ["verify_buffers", "verify_fusions", "verify_nested_sizes"]

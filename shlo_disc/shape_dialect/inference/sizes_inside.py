@@ -29,7 +29,7 @@ def check_sizes_inside(op: ir.OpView, facts: Facts) -> None:
             if any(not names.isdisjoint(size.symbols()) for size in dims_of(value)):
                 shape = ", ".join(map(str, dims_of(value)))
                 reason = f"an array of shape ({shape}) leaves it, whose size is read from data in each run of its body"
-                advice = "scatter the elements into an array of the size of the mask; under jax.grad, use jax.checkpoint"
+                advice = "scatter the elements into an array of the size of the mask; under jax.grad, use jax.checkpoint on the body"
                 _refuse(op, reason, advice)
 
 
