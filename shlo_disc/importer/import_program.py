@@ -20,6 +20,7 @@ from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind
 from shlo_disc.shape_dialect.dialect.signature import Signature, TensorSpec, dtype_of, read_signature, write_signature
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, has_dims
 from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.ops.values import bound_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
@@ -228,8 +229,8 @@ def _names_of(signature: Signature | None) -> set[str]:
 
 def _bound_names(function: ir.OpView) -> list[str]:
     """The symbols that the program itself reads from data."""
-    block = function.regions[0].blocks[0]
-    binds = [op for op in block.operations if op.operation.name == "disc.bind"]
+    blocks = all_blocks(function.regions[0].blocks[0])
+    binds = [op for block in blocks for op in block.operations if op.operation.name == "disc.bind"]
     return list(dict.fromkeys(name for op in binds for size in bound_elements(op) for name in sorted(size.symbols())))
 
 

@@ -3,7 +3,8 @@
 
 Such a size has a value from its `disc.bind` to the end of the block, and another one when the block runs again. So
 each is read by one op, in a block of a loop or branch, and no op needs it anywhere else: no type, attribute or shape
-outside of the block, nor a kernel that is called there. In what a call allocates, no such size may stand at all.
+outside of the block, nor a kernel that is called there. In what a call allocates, no such size may stand at all: it has
+the limit of the size, which has to be at least the length of the mask whose true elements the size counts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from shlo_disc.shape_dialect.dialect.records import read_size
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.shape_dialect.utils.windows import window_sizes
@@ -28,13 +29,16 @@ _BLOCKS = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 def verify_nested_sizes(module: ir.Module, facts: Facts, entry: ir.Block) -> None:
     """Check a fused or planned module whose entry function has the block `entry`. Raises CompilerError."""
     if facts.limits.limits:
-        _Walk(module, facts).check(entry, frozenset(), is_nested=False)
+        walk = _Walk(module, facts)
+        walk.check(entry, frozenset(), is_nested=False)
+        walk.check_limits()
 
 
 class _Walk:
     """One module. `read` are the symbols that a bind has read, anywhere."""
 
     def __init__(self, module: ir.Module, facts: Facts):
+        self.facts = facts
         self.limited = frozenset(facts.limits.limits)
         self.functions = {op.name.value: op for op in module.body.operations if isinstance(op, func.FuncOp)}
         self.read: set[str] = set()
@@ -57,6 +61,18 @@ class _Walk:
                     self.check(region.blocks[0], known, is_nested=True)
             elif op.operation.name == "disc.bind":
                 known |= self._bound(op, is_nested)
+
+    def check_limits(self) -> None:
+        for function in self.functions.values():
+            for op in function.entry_block.operations:
+                if op.operation.name == "disc.nonzero":
+                    self._check_limit(op)
+
+    def _check_limit(self, op: ir.OpView) -> None:
+        (count,), (length,) = dims_of(op.results[0]), dims_of(op.operands[0])
+        limit = self.facts.limits.limits.get(str(count))
+        if limit is not None and self.facts.prove(Relation.ge(limit, length)) is not True:
+            self._fail(op, f"the limit of {count} is {limit}, and the mask has {length} elements")
 
     def _bound(self, op: ir.OpView, is_nested: bool) -> set[str]:
         names = {name for size in dims_of_attr(op.attributes["symbols"]) for name in size.symbols()}

@@ -16,7 +16,7 @@ from shlo_disc.errors import CompilerError, OptionError, ProgramError, Unsupport
 from shlo_disc.shape_dialect.dialect.declarations import Constraint, facts_of, write_declarations
 from shlo_disc.shape_dialect.dialect.signature import argument_shapes
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
-from shlo_disc.shape_dialect.inference.sizes_inside import check_sizes_inside
+from shlo_disc.shape_dialect.inference.sizes_inside import check_sizes_inside, limit_count
 from shlo_disc.shape_dialect.inference.skipped import skipped_where
 from shlo_disc.shape_dialect.inference.unify_sizes import unify_sizes
 from shlo_disc.shape_dialect.inference.unused_sizes import erase_unused_sizes
@@ -62,6 +62,8 @@ def _propagate(block: ir.Block, p: Propagation) -> list[Constraint]:
         name = op.operation.name
         is_assertion = name == "stablehlo.custom_call" and _target(op) == "shape_assertion"
         if not op.results and not is_assertion:
+            if name == "disc.bind" and p.is_nested:
+                limit_count(op, p.facts)
             p.values.visit(op)
             continue
         try:
@@ -205,6 +207,7 @@ def _assertion(op: ir.OpView, p: Propagation) -> list[Constraint]:
     message = ir.StringAttr(op.attributes["error_message"]).value
     if proved is False:
         raise ProgramError(f"{source_line(op.location)}: no call can satisfy {relation}, which the program asserts")
+    p.check_is_planned(relation, op)
     p.facts.add(relation)
     return [Constraint(relation, message, tuple(o[0] for o in operands if o), source_line(op.location))]
 

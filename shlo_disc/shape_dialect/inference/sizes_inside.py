@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks of the sizes that are read from data inside of a loop or branch: one stays there, and what it measures has a
-limit that is known before."""
+"""Sizes that are read from data inside of a loop or branch: each has a limit that is known before, and stays inside."""
 
 from __future__ import annotations
 
@@ -8,12 +7,29 @@ from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.shape_dialect.dialect.types import dims_of, dims_of_attr
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks, symbols_read_in
+from shlo_disc.shape_dialect.ops.values import bound_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.symbolic.limits import NoLimit
 from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.shape_dialect.utils.windows import window_sizes
+
+
+def limit_count(bind: ir.OpView, facts: Facts) -> None:
+    """Record that a size, read inside of a loop or branch, counts the true elements of a mask, of which there are no
+    more than the mask has. Raises UnsupportedError for any other size."""
+    for size in bound_elements(bind):
+        length = next((dims_of(op.operands[0])[0] for op in bind.operation.block.operations if _selects(op, size)), None)
+        if length is None:
+            reason = "a size is read from data inside of a loop or branch, and is no number of elements that a mask selects"
+            _refuse(bind, reason, "compute the size before the loop or branch")
+        else:
+            facts.limit(str(size), length)
+
+
+def _selects(op: ir.OpView, size: Expr) -> bool:
+    return op.operation.name == "disc.nonzero" and dims_of(op.results[0]) == (size,)
 
 
 def check_sizes_inside(op: ir.OpView, facts: Facts) -> None:

@@ -50,22 +50,13 @@ class Propagation:
         where = f"{op.operation.name} at {source_line(op.location)}"
         if proved is False:
             raise ProgramError(f"{where}: {otherwise or f'{relation} must hold and never does'}")
-        self._check_is_checked(relation, op)
+        self.check_is_planned(relation, op)
         self.facts.add(relation)
         self.implied.append((relation, where))
 
-    def count(self, size: Expr, most: Expr, op: ir.OpView) -> None:
-        """Record that `size`, a symbol, counts elements of which there are `most`."""
-        if not self.is_nested:
-            self.require(Relation.le(size, most), op)
-        elif self.facts.prove(Relation.le(size, most)) is not True:
-            self.facts.limit(str(size), most)
-
-    def _check_is_checked(self, relation: Relation, op: ir.OpView) -> None:
-        """Raises UnsupportedError when a relation is of sizes that are read inside of a loop or branch.
-
-        No plan is made for the sizes of one iteration, which could refuse them.
-        """
+    def check_is_planned(self, relation: Relation, op: ir.OpView) -> None:
+        """Raises UnsupportedError when a relation is of sizes that are read inside of a loop or branch: no plan of a
+        call refuses them."""
         if not self.is_nested or relation.symbols().isdisjoint(self.facts.limits.limits):
             return
         reason = f"it needs {relation}, a size that is read from data inside of a loop or branch, where it is not checked"

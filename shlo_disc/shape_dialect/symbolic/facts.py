@@ -93,10 +93,11 @@ class Facts:
         self._hints[name] = tuple(hints) or self._hints.get(name, ())
 
     def limit(self, name: str, most: Expr) -> None:
-        """States that a symbol that is read from data inside of a loop or branch is at most `most`, known before it."""
+        """States that a symbol, read from data inside of a loop or branch, is a count of at most `most`, known before."""
         outer = self.limits.largest(most)
         if name in outer.symbols():
             raise ProgramError(f"the limit of '{name}' depends on it")
+        self.declare(name, data=True)
         self.limits = Limits({**self.limits.limits, name: most}, self.at_least)
         for bound in dict.fromkeys((most, outer)):
             self.add(Relation.le(Expr.symbol(name), bound))
