@@ -60,7 +60,7 @@ class Propagation:
         if not self.is_nested or relation.symbols().isdisjoint(self.facts.limits.limits):
             return
         reason = f"it needs {relation}, a size that is read from data inside of a loop or branch, where it is not checked"
-        advice = "select by a mask instead, or put the code into a jax.lax.cond on the size"
+        advice = "put the code into a jax.lax.cond on jnp.asarray(size), or select by a mask"
         raise UnsupportedError([Unsupported(op.operation.name, "", source_line(op.location), reason, advice)])
 
     def fits(self, parts: Iterable[Expr], wholes: Iterable[Expr], op: ir.OpView) -> None:
