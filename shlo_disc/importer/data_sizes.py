@@ -16,9 +16,7 @@ from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .entry_arguments import drop_arguments
-from .nested_sizes import KnownSize, is_around, refuse_size, sink_sizes
-
-NONZERO = "shlo_disc.nonzero"
+from .nested_sizes import NONZERO, KnownSize, is_around, refuse_size, sink_sizes
 
 
 @dataclass
@@ -71,7 +69,7 @@ def is_target(op: ir.OpView, target: str) -> bool:
 
 def _leave_out_of_barriers(argument: ir.Value) -> None:
     """Rewrite the barriers that a hidden argument passes, of `jax.checkpoint`, for what has elements."""
-    while (barrier := next((u.owner.operation for u in argument.uses if u.owner.operation.name == BARRIER), None)) is not None:
+    while barrier := next((u.owner.operation for u in argument.uses if u.owner.operation.name == BARRIER), None):
         kept = [(v, result) for v, result in zip(barrier.operands, barrier.results, strict=True) if v != argument]
         values = [value for value, _ in kept]
         with ir.InsertionPoint(barrier), barrier.location:

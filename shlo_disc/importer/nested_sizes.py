@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import dims_attr
+from shlo_disc.shape_dialect.inference.sizes_inside import STAYS_INSIDE
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE, GENERATORS, INDEX_MAPS, VALUE_RULES
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
@@ -38,6 +39,9 @@ class KnownSize:
         return not inner.is_before_in_block(self.known_at)
 
 
+NONZERO = "shlo_disc.nonzero"
+"""The target of the custom call that stands for a selection."""
+
 _COPIED = frozenset({*VALUE_RULES, *ELEMENTWISE, *GENERATORS, *INDEX_MAPS})
 """Ops that may run anywhere, and again: what JAX finds to be the same in every iteration it computes before a loop."""
 
@@ -61,7 +65,8 @@ def _computed_outside(argument: ir.Value, places: Sequence[KnownSize]) -> set[ir
         if op in found or any(place.reaches(op) for place in places):
             continue
         if op.name not in _COPIED and places:
-            refuse_size(op, "a size that is read from data inside of a loop or branch is used outside of it", STAYS_INSIDE)
+            reason = "a size that is read from data inside of a loop or branch is used outside of it"
+            refuse_size(op, reason, STAYS_INSIDE)
         if op.name not in _COPIED:
             reason = "the number of elements that a mask selects is used, and jax.checkpoint has dropped the selection"
             refuse_size(op, reason, "use the sum of the mask")
@@ -125,8 +130,4 @@ def refuse_size(op: ir.OpView | ir.Operation, reason: str, advice: str) -> None:
     raise UnsupportedError([Unsupported(name, "", source_line(op.location), reason, advice)])
 
 
-NONZERO = "shlo_disc.nonzero"
-
-STAYS_INSIDE = "scatter the elements into an array of the size of the mask; under jax.grad, use jax.checkpoint on the body"
-
-__all__ = ["KnownSize", "is_around", "refuse_size", "sink_sizes"]
+__all__ = ["NONZERO", "KnownSize", "is_around", "refuse_size", "sink_sizes"]

@@ -79,7 +79,8 @@ class _Walk:
         if names & self.read:
             self._fail(op, f"{sorted(names & self.read)[0]} is read twice")
         if (names <= self.limited) != is_nested:
-            self._fail(op, f"{', '.join(sorted(names))} is read {'inside' if is_nested else 'outside'} of a loop or branch")
+            where = "inside" if is_nested else "outside"
+            self._fail(op, f"{', '.join(sorted(names))} is read {where} of a loop or branch")
         self.read |= names
         return names
 

@@ -38,7 +38,7 @@ def assert_close(got: Any, want: Any, case: object) -> None:
         np.testing.assert_allclose(a, b, rtol=3e-5, atol=2e-5, err_msg=str(case))
 
 
-# ---- three programs ---------------------------------------------------------------------------------------------------
+# ---- three programs -------------------------------------------------------------------------------------------------
 
 
 def lambert(a: Any) -> Any:
@@ -139,7 +139,7 @@ def test_breadth_first_search(compiled_depths: shlo_disc.Executable, size: int, 
     assert_close(compiled_depths(*edges, marks), depths_by_numpy(*edges, marks), (size, starts))
 
 
-# ---- forms of loops and branches --------------------------------------------------------------------------------------
+# ---- forms of loops and branches ------------------------------------------------------------------------------------
 
 
 def scanned(x: Any, thresholds: Any) -> Any:
@@ -215,6 +215,22 @@ def until_few_by_numpy(x: np.ndarray) -> Any:
     return x
 
 
+def counted(x: Any) -> Any:
+    """As many iterations as there are positive elements, which become fewer."""
+
+    def goes_on(state: tuple[Any, Any]) -> Any:
+        return state[0] < snp.flatnonzero(state[1] > 0).shape[0]
+
+    return lax.while_loop(goes_on, lambda state: (state[0] + 1, state[1] - 0.5), (0, x))
+
+
+def counted_by_numpy(x: np.ndarray) -> Any:
+    number = 0
+    while number < len(np.flatnonzero(x > 0)):
+        number, x = number + 1, x - np.float32(0.5)
+    return np.int32(number), x
+
+
 def distinct(x: Any) -> Any:
     """Other functions of such sizes, and reductions, scans, sorts and products of what they return."""
 
@@ -262,6 +278,7 @@ def between_by_numpy(x: np.ndarray) -> Any:
 FORMS = [
     (until_few, until_few_by_numpy),
     (nested, nested_by_numpy),
+    (counted, counted_by_numpy),
     (distinct, distinct_by_numpy),
     (between, between_by_numpy),
 ]
@@ -286,7 +303,7 @@ def test_a_branch_in_a_scan(options: dict[str, Any]) -> None:
             assert_close(run(*given), scanned_by_numpy(*given), (size, thresholds))
 
 
-# ---- the ways to a program --------------------------------------------------------------------------------------------
+# ---- the ways to a program ------------------------------------------------------------------------------------------
 
 
 def totals(x: Any) -> Any:
@@ -342,7 +359,7 @@ def test_memory_is_that_of_everything_selected(compiled_pruned: shlo_disc.Execut
     assert "segments" not in compiled_pruned.artifact.header
 
 
-# ---- what is refused --------------------------------------------------------------------------------------------------
+# ---- what is refused ------------------------------------------------------------------------------------------------
 
 
 def looped(step: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
@@ -384,7 +401,10 @@ def dropped(x: Any) -> Any:
         (looped(first), r"dynamic_slice at .*test_sizes_in_loops.py:\d+: it needs .*n0 - 1.*jnp.asarray"),
         (stacked, r"while at .*test_sizes_in_loops.py:\d+: .* used outside of it; scatter the elements"),
         (saved, r"at .*test_sizes_in_loops.py:\d+: .* used outside of it; .*jax.checkpoint"),
-        (dropped, r"at .*test_sizes_in_loops.py:\d+: .*jax.checkpoint has dropped the selection; use the sum of the mask"),
+        (
+            dropped,
+            r"at .*test_sizes_in_loops.py:\d+: .*has dropped the selection; use the sum of the mask",
+        ),
     ],
     ids=["first", "stacked", "saved", "dropped"],
 )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Sizes that an iteration of a loop, or a branch, computes from what it has read from data.
 
-A run of a segment has words of its own for them. Each `bind` in a loop or branch stores what it reads there, and calls a
-function that computes the sizes which have become known, as a plan does for a segment. Nothing is checked then: the
+A run of a segment has words of its own for them. Each `bind` in a loop or branch stores what it reads there, and calls
+a function that computes the sizes which have become known, as a plan does for a segment. Nothing is checked then: the
 plan of the segment has an upper bound of each such computation, and refuses sizes for which one does not fit 64 bits.
 """
 

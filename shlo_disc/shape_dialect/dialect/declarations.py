@@ -24,8 +24,8 @@ class Symbol:
 
     min, max: inclusive bounds; without `min`, a size that the caller chooses is at least 0. divisor, residue: the size
     is congruent to the residue modulo the divisor. hints: likely values. data: the size is read from data. segment: the
-    first segment in which such a size is known, see `shape_dialect/ops/segments.py`. limit: of a size that is read inside
-    of a loop or branch, an expression of sizes known before, which it does not exceed.
+    first segment in which such a size is known, see `shape_dialect/ops/segments.py`. limit: of a size that is read in a
+    loop or branch, an expression of sizes known before, which it does not exceed.
     """
 
     min: int | None = None

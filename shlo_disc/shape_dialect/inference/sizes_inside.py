@@ -15,17 +15,21 @@ from shlo_disc.shape_dialect.utils.locations import source_line
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 from shlo_disc.shape_dialect.utils.windows import window_sizes
 
+STAYS_INSIDE = (
+    "scatter the elements into an array of the size of the mask; under jax.grad, use jax.checkpoint on the body"
+)
+"""The advice where such a size would leave its block."""
+
 
 def limit_count(bind: ir.OpView, facts: Facts) -> None:
     """Record that a size, read inside of a loop or branch, counts the true elements of a mask, of which there are no
     more than the mask has. Raises UnsupportedError for any other size."""
     for size in bound_elements(bind):
-        length = next((dims_of(op.operands[0])[0] for op in bind.operation.block.operations if _selects(op, size)), None)
-        if length is None:
-            reason = "a size is read from data inside of a loop or branch, and is no number of elements that a mask selects"
+        selections = [op for op in bind.operation.block.operations if _selects(op, size)]
+        if not selections:
+            reason = "a size that is read inside of a loop or branch is no number of elements that a mask selects"
             _refuse(bind, reason, "compute the size before the loop or branch")
-        else:
-            facts.limit(str(size), length)
+        facts.limit(str(size), dims_of(selections[0].operands[0])[0])
 
 
 def _selects(op: ir.OpView, size: Expr) -> bool:
@@ -45,8 +49,7 @@ def check_sizes_inside(op: ir.OpView, facts: Facts) -> None:
             if any(not names.isdisjoint(size.symbols()) for size in dims_of(value)):
                 shape = ", ".join(map(str, dims_of(value)))
                 reason = f"an array of shape ({shape}) leaves it, whose size is read from data in each run of its body"
-                advice = "scatter the elements into an array of the size of the mask; under jax.grad, use jax.checkpoint on the body"
-                _refuse(op, reason, advice)
+                _refuse(op, reason, STAYS_INSIDE)
 
 
 def sizes_stated(op: ir.OpView) -> list[Expr]:
@@ -67,4 +70,4 @@ def _refuse(op: ir.OpView, reason: str, advice: str) -> None:
     raise UnsupportedError([Unsupported(op.operation.name, "", source_line(op.location), reason, advice)])
 
 
-__all__ = ["check_sizes_inside", "sizes_stated"]
+__all__ = ["STAYS_INSIDE", "check_sizes_inside", "limit_count", "sizes_stated"]

@@ -25,8 +25,8 @@ class Propagation:
     """The state of one walk: the facts, the symbolic values, and the relations that ops imply, with their origin.
 
     `reads_data`: whether an element of a shape operand that is data may become a symbol. `skipped`: expressions of
-    which one is at least 0 where the code that is walked through does not run. `is_nested`: whether that code is a block
-    of a loop or branch, whose sizes from data have limits.
+    which one is at least 0 where the code that is walked through does not run. `is_nested`: whether that code is a
+    block of a loop or branch, whose sizes from data have limits.
     """
 
     facts: Facts
@@ -59,7 +59,7 @@ class Propagation:
         call refuses them."""
         if not self.is_nested or relation.symbols().isdisjoint(self.facts.limits.limits):
             return
-        reason = f"it needs {relation}, a size that is read from data inside of a loop or branch, where it is not checked"
+        reason = f"it needs {relation}, which is not checked inside of the loop or branch that reads the size from data"
         advice = "put the code into a jax.lax.cond on jnp.asarray(size), or select by a mask"
         raise UnsupportedError([Unsupported(op.operation.name, "", source_line(op.location), reason, advice)])
 

@@ -93,7 +93,10 @@ class Facts:
         self._hints[name] = tuple(hints) or self._hints.get(name, ())
 
     def limit(self, name: str, most: Expr) -> None:
-        """States that a symbol, read from data inside of a loop or branch, is a count of at most `most`, known before."""
+        """States that a symbol, read from data in a loop or branch, is a count of at most `most`, known before.
+
+        Raises ProgramError when the limit depends on the symbol.
+        """
         outer = self.limits.largest(most)
         if name in outer.symbols():
             raise ProgramError(f"the limit of '{name}' depends on it")
