@@ -8,6 +8,11 @@ installed.
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from shlo_disc import errors
@@ -65,6 +70,28 @@ _MODULES = {"numpy": "jax", "ragged": "jax", "runtime": "numpy", "torch": "torch
 
 _PLACES = {"ragged": "api.ragged"}
 """The modules of `_MODULES` that have another place in the package."""
+
+
+class _PlacedModules(MetaPathFinder, Loader):
+    """Imports the modules of `_PLACES` by their public names, as in `import shlo_disc.ragged`."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """A spec for one of these names; None for any other."""
+        package, _, public = name.rpartition(".")
+        return ModuleSpec(name, self) if package == __name__ and public in _PLACES else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module at its place."""
+        module: ModuleType = __getattr__(spec.name.rpartition(".")[2])
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module, which has been imported from its place, with the spec of that."""
+        module.__spec__ = getattr(module.__spec__, "loader_state", None)
+
+
+sys.meta_path.append(_PlacedModules())
 
 
 def __getattr__(name: str) -> Any:

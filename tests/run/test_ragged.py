@@ -13,7 +13,7 @@ import pytest
 
 import shlo_disc
 from shlo_disc import ragged
-from shlo_disc.errors import ShapeError
+from shlo_disc.errors import ProgramError, ShapeError
 
 Rows = list[np.ndarray]
 
@@ -186,3 +186,13 @@ def test_arrays_of_awkward() -> None:
     awkward = pytest.importorskip("awkward")
     array = awkward.Array([[1.0, 2.0], [], [3.0]])
     assert ragged.to_awkward(ragged.from_awkward(array)).tolist() == array.tolist()
+
+
+def test_a_number_of_segments_is_a_size_and_no_length() -> None:
+    """`len` has to return an int, which a size with a name is not."""
+    specs = ((("t", 3), "float32"), (("t",), "int32"), (("r",), "float32"))
+    by_shape = shlo_disc.compile(lambda v, ids, like: jax.ops.segment_sum(v, ids, like.shape[0]), args=specs)
+    values, ids = np.ones((5, 3), np.float32), np.array([0, 2, 2, 3, 0], np.int32)
+    np.testing.assert_array_equal(by_shape(values, ids, np.zeros(4, np.float32))[:, 0], [2, 0, 2, 1])
+    with pytest.raises(ProgramError, match=r"test_ragged.py:\d+: .* write x\.shape\[0\] in place of len\(x\)"):
+        shlo_disc.compile(lambda v, ids, like: jax.ops.segment_sum(v, ids, len(like)), args=specs)

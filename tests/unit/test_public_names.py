@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import types
@@ -24,6 +25,26 @@ def test_each_is_there(name: str) -> None:
     assert value.__doc__
     if isinstance(value, types.ModuleType):
         assert value.__name__ == f"shlo_disc.{shlo_disc._PLACES.get(name, name)}"
+
+
+def test_a_module_with_another_place_is_imported_by_its_public_name() -> None:
+    done = subprocess.run([sys.executable, "-c", PLACED], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["True", "True", "True", "shlo_disc.api.ragged"]
+
+
+PLACED = """
+import importlib, sys
+import shlo_disc.ragged
+from shlo_disc.ragged import softmax
+import shlo_disc.ragged as ragged
+print(ragged is shlo_disc.ragged is sys.modules["shlo_disc.api.ragged"], softmax is ragged.softmax)
+print(importlib.import_module("shlo_disc.ragged") is ragged, ragged.__spec__.name)
+"""
+
+
+def test_no_module_of_another_name_is_found() -> None:
+    with pytest.raises(ModuleNotFoundError, match="shlo_disc.rugged"):
+        importlib.import_module("shlo_disc.rugged")
 
 
 @pytest.mark.parametrize("module", [shlo_disc.numpy, shlo_disc.runtime], ids=lambda module: module.__name__)
