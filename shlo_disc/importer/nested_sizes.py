@@ -16,6 +16,7 @@ from shlo_disc.shape_dialect.dialect.types import dims_attr
 from shlo_disc.shape_dialect.inference.sizes_inside import STAYS_INSIDE
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE, GENERATORS, INDEX_MAPS, VALUE_RULES
+from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.locations import source_line
@@ -101,23 +102,21 @@ class _Sinking:
 
     def _read_copies(self, op: ir.Operation) -> None:
         for number, value in enumerate(op.operands):
-            if not isinstance(value.owner, ir.Block) and value.owner.operation in self.outside:
-                op.operands[number] = self._copied(value)
+            op.operands[number] = self._copied(value)
 
     def _copied(self, value: ir.Value) -> ir.Value:
+        """The value in the block; itself where it does not depend on the size."""
         if value not in self.computed:
-            self.computed[value] = self._copy(value)
+            op = defining_op(value)
+            self.computed[value] = value if op is None or op not in self.outside else self._copy(value, op)
         return self.computed[value]
 
-    def _copy(self, value: ir.Value) -> ir.Value:
-        op, point = value.owner.operation, ir.InsertionPoint(self.place.known_at)
+    def _copy(self, value: ir.Value, op: ir.Operation) -> ir.Value:
+        point = ir.InsertionPoint(self.place.known_at)
         if op.name == "stablehlo.get_dimension_size":
             with point, op.location:
                 return ShapeOp(dims_attr([self.place.size]), result=value.type).results[0]
-        operands = [
-            self._copied(v) if not isinstance(v.owner, ir.Block) and v.owner.operation in self.outside else v
-            for v in op.operands
-        ]
+        operands = list(map(self._copied, op.operands))
         clone = op.clone(ip=point)
         for number, operand in enumerate(operands):
             clone.operands[number] = operand

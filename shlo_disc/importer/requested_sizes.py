@@ -130,7 +130,7 @@ def _selecting(has_effect: bool) -> Callable[[jax.Array, jax.Array], jax.Array]:
     def positions_of_a_batch(size: int, batched: Any, mask: jax.Array, hidden: jax.Array) -> Any:
         raise ProgramError("jax.vmap over a size that depends on data: every element of the batch would have its own")
 
-    return positions  # type: ignore[no-any-return]
+    return positions
 
 
 _positions = _selecting(has_effect=True)

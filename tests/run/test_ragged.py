@@ -194,5 +194,5 @@ def test_a_number_of_segments_is_a_size_and_no_length() -> None:
     by_shape = shlo_disc.compile(lambda v, ids, like: jax.ops.segment_sum(v, ids, like.shape[0]), args=specs)
     values, ids = np.ones((5, 3), np.float32), np.array([0, 2, 2, 3, 0], np.int32)
     np.testing.assert_array_equal(by_shape(values, ids, np.zeros(4, np.float32))[:, 0], [2, 0, 2, 1])
-    with pytest.raises(ProgramError, match=r"test_ragged.py:\d+: .* write x\.shape\[0\] in place of len\(x\)"):
+    with pytest.raises(ProgramError, match=r"test_ragged.py:\d+: .* write like\.shape\[0\] in place of len\(like\)"):
         shlo_disc.compile(lambda v, ids, like: jax.ops.segment_sum(v, ids, len(like)), args=specs)

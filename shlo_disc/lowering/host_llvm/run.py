@@ -99,7 +99,7 @@ class RunWriter:
         self.values: dict[ir.Value, ir.Value] = {}
         self.images: dict[tuple[int, ...], str] = {}
         self.nested = NestedSizes(scope.limits, words, segment)
-        self.nested_words: list[ir.Value] = []
+        self.reserved: list[ir.Operation] = []
         self.writers: dict[str, Callable[[ir.Operation], None]] = {
             "disc_host.bind": self.bind,
             "memref.load": self.load,
@@ -158,8 +158,10 @@ class RunWriter:
         return self.current.gep(self._once("nested words", self._reserve_nested_words), place, self.dialect.i64)
 
     def _reserve_nested_words(self) -> ir.Value:
-        self.nested_words.append(self.function.slot(1))  # as many as there are in the end
-        return self.nested_words[-1]
+        words, reserved = self.function.slot(0), self.function.last_slot
+        if reserved is not None:
+            self.reserved.append(reserved)  # as many words as there are in the end
+        return words
 
     def pointer(self, buffer: ir.Value) -> ir.Value:
         """The address of a buffer."""
@@ -427,9 +429,8 @@ class RunWriter:
             self._call_parts(self.calls)
         self.function.body.return_()
         nested = self.nested.functions(self.dialect)
-        for words in self.nested_words:
-            count = words.owner.operands[0].owner
-            count.attributes["value"] = ir.IntegerAttr.get(self.dialect.i64, self.nested.words.count)
+        for reserved in self.reserved:
+            reserved.operands[0] = Builder(self.dialect, ir.InsertionPoint(reserved)).constant(self.nested.words.count)
         return [*nested, *self.parts, self.function.op]
 
     def _call_parts(self, calls: Sequence[int | Choice]) -> None:
