@@ -8,6 +8,7 @@ import importlib
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +88,24 @@ def test_a_program_of_many_kinds_goes_on(stage: str) -> None:
     check(artifact_of(whole), stage_text(whole, stage), stage, Options(hints=hints))
 
 
-@pytest.mark.parametrize("stage", PRINTED)
-def test_sizes_from_data_go_on(stage: str) -> None:
-    def positions(x: Any) -> Any:
-        return disc_numpy.nonzero(x > 0)[0] * 2
+def positions(x: Any) -> Any:
+    return disc_numpy.nonzero(x > 0)[0] * 2
 
-    executable = shlo_disc.compile(positions, args=[("n", "float32")])
+
+def halved(x: Any) -> Any:
+    """Sizes that each iteration reads."""
+
+    def step(number: Any, x: Any) -> Any:
+        at = disc_numpy.flatnonzero(x > number)
+        return x.at[at].set(x[at] / 2)
+
+    return jax.lax.fori_loop(0, 3, step, x)
+
+
+@pytest.mark.parametrize("stage", PRINTED)
+@pytest.mark.parametrize("function", [positions, halved])
+def test_sizes_from_data_go_on(function: Callable[..., Any], stage: str) -> None:
+    executable = shlo_disc.compile(function, args=[("n", "float32")])
     check(executable.artifact, executable.as_text(stage), stage)
 
 
