@@ -14,9 +14,10 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import BARRIER
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.transforms.control_flow.carried import is_selection
 
 from .entry_arguments import drop_arguments
-from .nested_sizes import NONZERO, KnownSize, is_around, refuse_size, sink_sizes
+from .nested_sizes import KnownSize, is_around, refuse_size, sink_sizes
 
 
 @dataclass
@@ -46,7 +47,7 @@ def open_data_sizes(function: ir.OpView, hidden: Mapping[int, str], taken: Itera
     for argument in arguments:
         _leave_out_of_barriers(argument)
     for op in [op for inner in all_blocks(block) for op in inner.operations]:
-        if is_target(op, NONZERO):
+        if is_selection(op.operation):
             _open(op, selections[op.operands[1]], arguments[op.operands[1]], free)
         elif is_target(op, "shape_assertion"):
             _forget_hidden(op, hidden)

@@ -20,6 +20,7 @@ from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.locations import source_line
+from shlo_disc.transforms.control_flow.carried import SELECTION
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,6 @@ class KnownSize:
             inner = inner.parent.operation
         return not inner.is_before_in_block(self.known_at)
 
-
-NONZERO = "shlo_disc.nonzero"
-"""The target of the custom call that stands for a selection."""
 
 _COPIED = frozenset({*VALUE_RULES, *ELEMENTWISE, *GENERATORS, *INDEX_MAPS})
 """Ops that may run anywhere, and again: what JAX finds to be the same in every iteration it computes before a loop."""
@@ -125,8 +123,8 @@ class _Sinking:
 
 def refuse_size(op: ir.OpView | ir.Operation, reason: str, advice: str) -> None:
     """Raises UnsupportedError at an op that asks for a size, or uses it."""
-    name = f"custom_call @{NONZERO}" if op.operation.name == "stablehlo.custom_call" else op.operation.name
+    name = f"custom_call @{SELECTION}" if op.operation.name == "stablehlo.custom_call" else op.operation.name
     raise UnsupportedError([Unsupported(name, "", source_line(op.location), reason, advice)])
 
 
-__all__ = ["NONZERO", "KnownSize", "is_around", "refuse_size", "sink_sizes"]
+__all__ = ["KnownSize", "is_around", "refuse_size", "sink_sizes"]

@@ -231,6 +231,25 @@ def counted_by_numpy(x: np.ndarray) -> Any:
     return np.int32(number), x
 
 
+def counts(x: Any) -> Any:
+    """Sizes of selections whose positions are not read, by something that is carried for that alone."""
+
+    def step(number: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        total, threshold = state
+        at = snp.flatnonzero(x > threshold + number)
+        return total * 2 + jnp.arange(at.shape[0]).sum(), threshold * 0.5
+
+    return lax.fori_loop(0, 4, step, (jnp.int32(0), x[0]))[0]
+
+
+def counts_by_numpy(x: np.ndarray) -> Any:
+    total, threshold = 0, x[0]
+    for number in range(4):
+        total = total * 2 + sum(range(len(np.flatnonzero(x > threshold + np.float32(number)))))
+        threshold = threshold * np.float32(0.5)
+    return np.int32(total)
+
+
 def distinct(x: Any) -> Any:
     """Other functions of such sizes, and reductions, scans, sorts and products of what they return."""
 
@@ -279,6 +298,7 @@ FORMS = [
     (until_few, until_few_by_numpy),
     (nested, nested_by_numpy),
     (counted, counted_by_numpy),
+    (counts, counts_by_numpy),
     (distinct, distinct_by_numpy),
     (between, between_by_numpy),
 ]

@@ -14,6 +14,9 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 
+SELECTION = "shlo_disc.nonzero"
+"""The target of the custom call by which a traced function asks for the positions of true elements."""
+
 
 def drop_carried(block: ir.Block) -> None:
     """Loops of the block, and of the loops and branches in it, carry only what changes and is needed, in place."""
@@ -51,7 +54,7 @@ def _remove_from(loop: ir.OpView) -> None:
 
 
 def _needed(loop: ir.OpView) -> set[int]:
-    """The carried values that a result in use, the condition, or a call with side effects depends on."""
+    """The carried values that a result in use, the condition, or an op with side effects depends on."""
     condition, body = nested_blocks(loop)
     returned = list(terminator_of(body).operands)
     pending = [returned[i] for i, result in enumerate(loop.results) if is_used(result)]
@@ -85,12 +88,21 @@ def is_used(value: ir.Value) -> bool:
 
 
 def has_side_effects(op: ir.Operation) -> bool:
-    """Tells whether an op, or one in its regions, is a call that counts for more than its results."""
+    """Tells whether an op, or one in its regions, counts for more than its results, as reading a size does."""
     if "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value:
+        return True
+    if op.name == "disc.bind" or is_selection(op):
         return True
     return any(
         has_side_effects(i.operation) for region in op.regions for block in region.blocks for i in block.operations
     )
+
+
+def is_selection(op: ir.Operation) -> bool:
+    """Tells whether an op is a selection of the importer's, whose size may be read where its positions are not."""
+    if op.name != "stablehlo.custom_call":
+        return False
+    return ir.StringAttr(op.attributes["call_target_name"]).value == SELECTION
 
 
 def values_read(op: ir.Operation) -> list[ir.Value]:
