@@ -7,7 +7,6 @@ import importlib
 import subprocess
 import sys
 import types
-from typing import Any
 
 import pytest
 
@@ -30,11 +29,12 @@ def test_each_is_there(name: str) -> None:
 
 def test_a_module_with_another_place_is_imported_by_its_public_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "shlo_disc.ragged", raising=False)
-    names: dict[str, Any] = {}
-    exec("import shlo_disc.ragged as module\nfrom shlo_disc.ragged import softmax", names)
-    assert names["module"] is shlo_disc.ragged is sys.modules["shlo_disc.api.ragged"]
-    assert names["softmax"] is shlo_disc.ragged.softmax
-    assert importlib.import_module("shlo_disc.ragged") is shlo_disc.ragged
+    import shlo_disc.ragged as module
+    from shlo_disc.ragged import softmax
+
+    assert module is shlo_disc.ragged is sys.modules["shlo_disc.api.ragged"]
+    assert softmax is module.softmax
+    assert importlib.import_module("shlo_disc.ragged") is module
     assert shlo_disc.ragged.__spec__.name == "shlo_disc.api.ragged"
 
 
