@@ -67,3 +67,44 @@ def test_random_numbers_in_loops_are_refused() -> None:
 
     with pytest.raises(shlo_disc.UnsupportedError, match="inside of a loop"):
         shlo_disc.compile(torch.export.export(Noise(), (torch.randn(3),)))
+
+
+class Selections(torch.nn.Module):
+    """Elements that a mask selects, in a branch and in each iteration of a loop."""
+
+    def forward(self, x: Any) -> Any:
+        def doubled(y: Any) -> Any:
+            at = torch.nonzero(y > 0)[:, 0]
+            return y.index_put((at,), y[at] * 2 + at.shape[0])
+
+        def shrunk(count: Any, y: Any) -> Any:
+            at = torch.nonzero(y > 1)[:, 0]
+            return count + 1, y.index_put((at,), y[at] * 0.5)
+
+        y = torch.cond(x.sum() > 0, doubled, lambda y: y.clone(), (x,))
+        return while_loop(lambda count, y: count < 3, shrunk, (torch.tensor(0), y))[1]
+
+
+def test_selections_in_a_branch_and_in_a_loop() -> None:
+    module = Selections()
+    program = torch.export.export(module, (torch.ones(5),), dynamic_shapes=({0: torch.export.Dim("n", min=2)},))
+    run = shlo_disc.compile(program)
+    for size in (2, 7, 8, 9, 33):
+        for shift in (-3, 0, 3):
+            x = torch.randn(size, generator=torch.Generator().manual_seed(size)) + shift
+            close(run(x), module(x), f"at {size}")
+
+
+def test_a_size_that_no_mask_counts_is_refused_in_a_branch() -> None:
+    class Repeated(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            def longer(y: Any) -> Any:
+                count = y.abs().sum().to(torch.int64).item()
+                torch._check(count >= 0)
+                return y + torch.ones(count).sum()
+
+            return torch.cond(x.sum() > 0, longer, lambda y: y.clone(), (x,))
+
+    program = torch.export.export(Repeated(), (torch.ones(5),), dynamic_shapes=({0: torch.export.Dim("n", min=2)},))
+    with pytest.raises(shlo_disc.UnsupportedError, match="is no number of elements that a mask selects"):
+        shlo_disc.compile(program)
