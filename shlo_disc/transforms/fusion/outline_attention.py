@@ -33,7 +33,8 @@ from shlo_disc.transforms.fusion.attention import (
     readers,
 )
 from shlo_disc.transforms.fusion.attention_problem import described
-from shlo_disc.transforms.fusion.causal import Scores, causal_columns, hidden_columns
+from shlo_disc.transforms.fusion.causal import causal_columns, hidden_columns
+from shlo_disc.transforms.fusion.masked_values import Scores
 from shlo_disc.transforms.fusion.online_softmax import OnlineSoftmax, online_softmax
 from shlo_disc.transforms.fusion.online_softmax import Scores as RowScores
 from shlo_disc.transforms.fusion.rematerialize import generator_of, with_rematerialized
