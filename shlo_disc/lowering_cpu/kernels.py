@@ -28,7 +28,7 @@ from shlo_disc.lowering_cpu.emitters.frame import LONG, CpuFrame
 from shlo_disc.lowering_cpu.emitters.interruption import RUNTIME
 from shlo_disc.lowering_cpu.emitters.nonzero_kernel import build_nonzero
 from shlo_disc.lowering_cpu.emitters.recurrence_kernel import build_recurrence
-from shlo_disc.lowering_cpu.emitters.row_kernel import BOUND, build_rows
+from shlo_disc.lowering_cpu.emitters.row_kernel import BOUND, FIRST, build_rows
 from shlo_disc.lowering_cpu.emitters.scan_kernel import build_scan
 from shlo_disc.lowering_cpu.emitters.scatter_kernel import build_scatter
 from shlo_disc.lowering_cpu.emitters.select_scatter_kernel import build_select_and_scatter
@@ -194,7 +194,7 @@ class _Kernels:
         fusion = self._callee(call)
         what = fusion_of(fusion)
         if isinstance(what, Attention):
-            self._write(call, self.functions[what.rows], given=[BOUND])
+            self._write(call, self.functions[what.rows], given=[FIRST, BOUND])
         elif isinstance(what, Gemm):
             self._choose_epilogues(fusion)
         elif not isinstance(what, Library) and product_of(fusion) is None:

@@ -224,10 +224,31 @@ ATTENTION = Struct(
             "int64_t",
             "bound",
             "which of them says how many columns count, or -1: only those up to row + causal_offset do, if that is not "
-            "negative, and the others' weights are 0, while no score is larger than `magnitude`",
+            "negative, and the others' weights are 0, while no score is larger than `magnitude`. -2: a DiscVisible "
+            "follows the row kernel's arguments",
         ),
         Fields("int64_t", "causal_offset"),
         Fields("int64_t", "causal_reach", "the largest number that a position is part of, which has 32 bits"),
+        Fields("int64_t", "magnitude"),
+    ),
+)
+
+VISIBLE_FOLLOWS = -2
+"""The `bound` of a `DiscAttention` behind which a `DiscVisible` follows."""
+
+VISIBLE = Struct(
+    "DiscVisible",
+    "Which columns each row of an attention sees: all others' weights are 0 where it sees one, while no score is "
+    "larger than `magnitude`. A row whose end is not behind its first column sees none. Strides count elements.",
+    (
+        Fields("int64_t", "batch[5]"),
+        Fields("int64_t", "m"),
+        Fields("const int32_t *", "first, end"),
+        Fields(
+            "int64_t",
+            "first_word, end_word",
+            "which of the row kernel's arguments say the first column that counts, and the one behind the last",
+        ),
         Fields("int64_t", "magnitude"),
     ),
 )
@@ -273,7 +294,7 @@ PRODUCT = Struct(
     ),
 )
 
-STRUCTS = {struct.name: struct for struct in (DOT, CONVOLUTION, ATTENTION, BATCH_AXIS, PRODUCT)}
+STRUCTS = {struct.name: struct for struct in (DOT, CONVOLUTION, ATTENTION, VISIBLE, BATCH_AXIS, PRODUCT)}
 FUNCTIONS = (KERNEL, TILE, TRANSFORM_PATCH, TRANSFORM_WEIGHTS, GATHER_PATCH)
 
 _RUNTIME = (("const DiscRuntime *", "runtime"),)

@@ -367,6 +367,9 @@ class _Run:
             replace(side, number=operands.number(inputs[side.number]))
             for side in (problem.query, problem.key, problem.value)
         )
+        if problem.visible is not None:
+            first, end = (operands.number(inputs[i]) for i in (problem.visible.first, problem.visible.end))
+            problem = replace(problem, visible=replace(problem.visible, first=first, end=end))
         rows = (*(-1 if i < 0 else operands.number(inputs[i]) for i in what.row_operands), -1)
         told = AttentionCall(
             self.program.products.tile_of(problem.element),

@@ -33,6 +33,9 @@ BOUND = Expr.of_atom(Symbol("%columns_that_count"))
 
 No symbol of a program has such a name."""
 
+FIRST = Expr.of_atom(Symbol("%first_column_that_counts"))
+"""The size that tells a kernel the first of these columns, where they do not begin with the row."""
+
 MAX_ROW_BYTES = 256 * 1024
 """All row buffers of a kernel together; a quarter of a core's L2 on the machines we know."""
 
@@ -90,7 +93,7 @@ class VectorRows(RowKernel):
         """Over the columns, vectors along the last one."""
         *outer, inner = self.analysis.columns
         size_of = self.frame.size_of
-        bounded = row_kernel_of(self.frame.fusion).bounded
+        what = row_kernel_of(self.frame.fusion)
 
         def level(axis: int, above: Positions, values: Values) -> Values:
             if axis == len(outer):
@@ -101,9 +104,10 @@ class VectorRows(RowKernel):
                     self._keep(self.columns)
                     return inside
 
-                divisible = not bounded and self.frame.is_whole(self.elements.width, inner)
-                end = size_of(BOUND if bounded else inner)
-                return over_lanes(self.elements, index_constant(0), end, divisible, values, at, fold)
+                divisible = not what.bounded and self.frame.is_whole(self.elements.width, inner)
+                begin = size_of(FIRST) if what.begins else index_constant(0)
+                end = size_of(BOUND if what.bounded else inner)
+                return over_lanes(self.elements, begin, end, divisible, values, at, fold)
             loop = scf.ForOp(index_constant(0), size_of(outer[axis]), index_constant(1), values)
             with ir.InsertionPoint(loop.body), self.elements.scope():
                 inside = level(axis + 1, (*above, Position(loop.induction_variable)), list(loop.inner_iter_args))

@@ -18,7 +18,7 @@ from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.micro_kernels.winograd_kernel import FUNCTIONS
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import AttentionCall, ConvolutionCall, Gemm, GemmProduct, GemmTile
-from shlo_disc.shape_dialect.dialect.problems import AttentionAxis, ConvolutionProduct
+from shlo_disc.shape_dialect.dialect.problems import AttentionAxis, ConvolutionProduct, Visible
 from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 
 ONE = Expr.const(1)
@@ -116,8 +116,8 @@ def attention_block(call: AttentionCall) -> list[Entry]:
     problem, rows, causal = call.problem, call.problem.rows, call.problem.causal
     batch = [*problem.batch, *[_NO_AXIS] * (abi.ATTENTION.fields["batch"].count - len(problem.batch))]
     arguments = kernel_arguments(call.rows, call.row_operands)
+    visible = [] if problem.visible is None else _visible(call, problem.visible, arguments)
     scores, weights = (i for i, number in enumerate(call.row_operands) if number < 0)
-    given = call.rows.given
     fields: dict[str, Entry | Sequence[Entry]] = {
         "format": FORMATS.index(call.tile.format),
         "batch_rank": len(problem.batch),
@@ -152,12 +152,32 @@ def attention_block(call: AttentionCall) -> list[Entry]:
         "row_words": len(arguments),
         "scores": scores,
         "weights": weights,
-        "bound": len(call.row_operands) + given[0] if given else -1,
+        "bound": -1 if causal is None else len(call.row_operands) + call.rows.given[0],
         "causal_offset": ZERO if causal is None else causal.offset,
         "causal_reach": ZERO if causal is None else causal.reach,
         "magnitude": 0 if causal is None else causal.magnitude,
     }
-    return [*laid_out(abi.ATTENTION, fields), *arguments]
+    if visible:
+        fields["bound"] = abi.VISIBLE_FOLLOWS
+    return [*laid_out(abi.ATTENTION, fields), *arguments, *visible]
+
+
+def _visible(call: AttentionCall, visible: Visible, arguments: list[Entry]) -> list[Entry]:
+    """A `DiscVisible`. Arguments of the row kernel are changed to count all columns: so do runtimes that ignore it."""
+    batch = call.problem.batch
+    padding = abi.VISIBLE.fields["batch"].count - len(batch)
+    first, end = (len(call.row_operands) + place for place in call.rows.given)
+    arguments[first], arguments[end] = 0, call.problem.columns
+    fields: dict[str, Entry | Sequence[Entry]] = {
+        "batch": [*(axis.visible for axis in batch), *[ZERO] * padding],
+        "m": call.problem.rows.visible,
+        "first": Buffer(visible.first),
+        "end": Buffer(visible.end),
+        "first_word": first,
+        "end_word": end,
+        "magnitude": visible.magnitude,
+    }
+    return laid_out(abi.VISIBLE, fields)
 
 
 def entry_name(kernel: str) -> str:

@@ -65,12 +65,14 @@ class RowReduce(Fusion):
     """Reduces each row along its last `columns` axes, then traverses it again: softmax, normalisations.
 
     accumulators: in a "gemm", the result whose buffer holds the sums of the product until the result is written; -1 if
-    they need a separate buffer. bounded: the kernel gets the number of columns that count.
+    they need a separate buffer. bounded: the kernel gets the number of columns that count. begins: it gets the first of
+    them, too.
     """
 
     columns: int = 0
     accumulators: int | None = None
     bounded: bool = False
+    begins: bool = False
 
 
 @_kind("epilogue")

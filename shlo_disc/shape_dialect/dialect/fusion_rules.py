@@ -163,6 +163,11 @@ def _check_attention(v: Scope, function: func.FuncOp, what: kinds.Attention) -> 
     causal = what.problem.causal
     if causal is not None and (causal.bound is not None, causal.magnitude == 0) != (what.online, what.online):
         raise Malformed(f"{kinds.FUSION}: a bound is there where rows are processed in pieces, else a magnitude")
+    if what.problem.visible is not None:
+        if causal is not None or what.online:
+            raise Malformed(f"{kinds.FUSION}: visible is said of columns that are counted otherwise")
+        _index("first", what.problem.visible.first, len(arguments))
+        _index("end", what.problem.visible.end, len(arguments))
     if what.hides and not what.online:
         raise Malformed(f"{kinds.FUSION}: hides is said of rows that are not processed in pieces")
     for name in ("query", "key", "value"):

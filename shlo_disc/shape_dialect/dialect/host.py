@@ -299,7 +299,8 @@ class AttentionCall:
     """An attention; operands are numbered as in the op. `scratch` holds a row of scores.
 
     rows: the kernel that turns scores into weights; `row_operands` are its buffers, -1 for the scores and for the
-    weights after them. `rows.given` has the number of columns that count, if a causal mask hides the others.
+    weights after them. `rows.given` has the number of columns that count, if a mask hides the others, and before it
+    the first of them, if they do not begin with the row.
     """
 
     tile: GemmTile

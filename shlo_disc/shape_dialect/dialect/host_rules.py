@@ -232,7 +232,10 @@ def _attention(v: Scope, op: ir.Operation) -> None:
     problem = call.problem
     _numbers(op, [problem.query.number, problem.key.number, problem.value.number, call.result, call.scratch])
     _numbers(op, call.row_operands, least=-1)
-    if call.row_operands.count(-1) != 2 or len(call.rows.given) > 1:
+    if problem.visible is not None:
+        _numbers(op, [problem.visible.first, problem.visible.end])
+    given = 2 if problem.visible is not None else int(problem.causal is not None)
+    if call.row_operands.count(-1) != 2 or len(call.rows.given) != given:
         raise Malformed(f"@{call.rows.kernel} is not given scores and a place for weights")
     check_use(v, call.rows, len(call.row_operands))
     v.check_sizes([problem.columns, problem.depth, problem.width, problem.rows.size])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shlo_disc.shape_dialect.dialect.types import Dims, product
-from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 
 MAX_BATCH = 4
 """Loops outside of a GEMM."""
@@ -119,13 +119,28 @@ class Operand:
 
 @dataclass(frozen=True)
 class AttentionAxis:
-    """A loop over rows of an attention: its size, and its strides (0: the axis is absent)."""
+    """A loop over rows of an attention: its size, and its strides (0: the axis is absent).
+
+    visible: the stride in what says which columns rows see.
+    """
 
     size: Expr
     query: Expr
     key: Expr
     value: Expr
     result: Expr
+    visible: Expr = ZERO
+
+
+@dataclass(frozen=True)
+class Visible:
+    """A row counts columns from an element of operand `first` up to one of operand `end`, as long as scores are at most
+    `magnitude`. All columns of a row that sees none count: its end is not behind its first one.
+    """
+
+    first: int
+    end: int
+    magnitude: int
 
 
 @dataclass(frozen=True)
@@ -150,7 +165,7 @@ class AttentionProblem:
     batch: the outer loops. rows: the loop over the rows of one matrix, with the strides of query and result. The sizes
     are `columns` of the scores, `depth` of query and key, and `width` of value and result. query_depth: the stride of
     the query along the depth; the other strides are named in the same way. rounds: sums are rounded to the element type
-    of the result.
+    of the result. At most one of `causal` and `visible` is there.
     """
 
     element: str
@@ -170,3 +185,4 @@ class AttentionProblem:
     result_width: Expr
     rounds: bool = False
     causal: Causal | None = None
+    visible: Visible | None = None

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.dialect import fusion
-from shlo_disc.shape_dialect.dialect.problems import AttentionAxis, AttentionProblem, Causal, Operand
+from shlo_disc.shape_dialect.dialect.problems import AttentionAxis, AttentionProblem, Causal, Operand, Visible
 from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
@@ -23,7 +24,19 @@ _ONE, _ZERO = Expr.const(1), Expr.const(0)
 _UNIT = AttentionAxis(_ONE, _ZERO, _ZERO, _ZERO, _ZERO)
 
 
-def described(place: AttentionSite, rounds: bool, causal: Causal | None, hides: bool) -> fusion.Attention:
+@dataclass(frozen=True)
+class CountedColumns:
+    """Which columns of an attention's rows count: those up to a diagonal, or those that a mask lets rows see.
+
+    strides: for each axis of rows of the scores, that in what says which columns rows see.
+    """
+
+    causal: Causal | None = None
+    visible: Visible | None = None
+    strides: tuple[Expr, ...] = ()
+
+
+def described(place: AttentionSite, rounds: bool, counted: CountedColumns, hides: bool) -> fusion.Attention:
     """The attribute of a function with the calls of an attention at `place`, whose operands are its arguments.
 
     hides: the weights of rows of nothing but -inf are 0.
@@ -33,7 +46,7 @@ def described(place: AttentionSite, rounds: bool, causal: Causal | None, hides: 
         raise CompilerError("fuse: what was outlined as an attention is none")
     arguments = list(found.context.block.arguments)
     row_operands = tuple(-1 if i == found.argument else arguments.index(v) for i, v in enumerate(found.rows.operands))
-    problem = _Strides(found, place.functions, arguments).problem(rounds, causal)
+    problem = _Strides(found, place.functions, arguments).problem(rounds, counted)
     rows = FunctionName(callee_of(found.rows))
     return fusion.Attention(rows=rows, row_operands=row_operands, problem=problem, online=is_online(), hides=hides)
 
@@ -51,10 +64,10 @@ class _Strides:
         self.of_result = strides_of(dims_of(found.context.results[0]))
         self.query_side, self.key_side, self.value_side = 1 - found.key, found.key, 1 - found.weights
 
-    def problem(self, rounds: bool, causal: Causal | None) -> AttentionProblem:
+    def problem(self, rounds: bool, counted: CountedColumns) -> AttentionProblem:
         """All sizes and strides. The last row axis stays alone where a mask counts its rows."""
         found, (*_, column) = self.found, self.found.first.axes
-        batch, last = self._loops(alone=causal is not None)
+        batch, last = self._loops(counted)
         width, across, along = self._width()
         depth = found.first.inner[self.query_side]
         query, key, value = self.operands
@@ -75,10 +88,11 @@ class _Strides:
             value_width=_at(self.of_value, across),
             result_width=_at(self.of_result, along),
             rounds=rounds,
-            causal=causal,
+            causal=counted.causal,
+            visible=counted.visible,
         )
 
-    def _loops(self, alone: bool) -> tuple[list[AttentionAxis], AttentionAxis]:
+    def _loops(self, counted: CountedColumns) -> tuple[list[AttentionAxis], AttentionAxis]:
         """The loops outside, and that over the rows of one matrix, along which neither key nor value goes."""
         dims = dims_of(self.found.scores.results[0])
         places = {axes[self.found.weights]: (axes[self.value_side], i) for i, axes in enumerate(self.found.second.axes)}
@@ -86,10 +100,11 @@ class _Strides:
         for i, axes in enumerate(self.found.first.axes[:-1]):
             in_value, in_result = places[i]
             strides = (_at(self.of_query, axes[self.query_side]), _at(self.of_key, axes[self.key_side]))
-            axis = AttentionAxis(dims[i], *strides, _at(self.of_value, in_value), self.of_result[in_result])
+            visible = counted.strides[i] if counted.strides else _ZERO
+            axis = AttentionAxis(dims[i], *strides, _at(self.of_value, in_value), self.of_result[in_result], visible)
             if axis.size.constant != 1:
                 rows.append(axis)
-        rows = [*_merged(rows[:-1]), rows[-1]] if alone else _merged(rows)
+        rows = [*_merged(rows[:-1]), rows[-1]] if counted.causal is not None else _merged(rows)
         *batch, last = rows or [_UNIT]
         return (batch, last) if last.key == _ZERO and last.value == _ZERO else ([*batch, last], _UNIT)
 
@@ -129,5 +144,5 @@ def _merged(rows: list[AttentionAxis]) -> list[AttentionAxis]:
     return merged
 
 
-def _strides(axis: AttentionAxis) -> tuple[Expr, Expr, Expr, Expr]:
-    return axis.query, axis.key, axis.value, axis.result
+def _strides(axis: AttentionAxis) -> tuple[Expr, ...]:
+    return axis.query, axis.key, axis.value, axis.result, axis.visible

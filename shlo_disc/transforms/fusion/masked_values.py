@@ -138,7 +138,7 @@ class MaskWalk:
         """Learn of all values of the kernel, in their order."""
         for op in self.operations[:-1]:
             for result in op.results:
-                self.known[result] = self._typed(self._value(op.operation, result), str(element_type_of(result)))
+                self.known[result] = self._typed(self.value(op.operation, result), str(element_type_of(result)))
 
     @property
     def result(self) -> MaskedValue:
@@ -159,7 +159,7 @@ class MaskWalk:
 
     # ---- values -----------------------------------------------------------------------------------------------------
 
-    def _value(self, op: ir.Operation, result: ir.Value) -> MaskedValue:
+    def value(self, op: ir.Operation, result: ir.Value) -> MaskedValue:
         """The facts known of an op's result, whatever its type."""
         if op.name == "stablehlo.reduce":
             return self._reduce(op.opview)

@@ -10,16 +10,19 @@ its own.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from shlo_disc.shape_dialect.build import broadcast, view
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.fusion import fusion_of, row_kernel_of, set_fusion
-from shlo_disc.shape_dialect.dialect.problems import Causal
+from shlo_disc.shape_dialect.dialect.problems import Causal, Visible
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.ops.views import root
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.fusion.attention import (
@@ -32,14 +35,16 @@ from shlo_disc.transforms.fusion.attention import (
     kind,
     readers,
 )
-from shlo_disc.transforms.fusion.attention_problem import described
+from shlo_disc.transforms.fusion.attention_problem import CountedColumns, described
 from shlo_disc.transforms.fusion.causal import causal_columns, hidden_columns
+from shlo_disc.transforms.fusion.column_ranges import column_ranges
 from shlo_disc.transforms.fusion.masked_values import Scores
 from shlo_disc.transforms.fusion.online_softmax import OnlineSoftmax, online_softmax
 from shlo_disc.transforms.fusion.online_softmax import Scores as RowScores
-from shlo_disc.transforms.fusion.rematerialize import generator_of, with_rematerialized
+from shlo_disc.transforms.fusion.rematerialize import Rematerialized, with_rematerialized
 from shlo_disc.transforms.fusion.shared_functions import SharedFunctions
 from shlo_disc.transforms.fusion.slices import RowSlice
+from shlo_disc.transforms.fusion.visible_columns import visible_columns
 
 ROUNDING: Pattern[Rounding] = Pattern("rounding", "an attention rounds its sums itself")
 ROW_SLICE_VIEW: Pattern[SlicedOperand] = Pattern("row-slice-view", "a piece of rows is read where the rows lie")
@@ -56,65 +61,124 @@ def outline_attentions(module: ir.Module, decisions: Decisions) -> None:
         for op in list(block.operations):
             found = find_attention(op.operation, functions.by_name) if op.operation.name == "func.call" else None
             if found is not None and decisions.take(ATTENTION.name, op):
-                _outline(module, found, functions, next(names))
+                _outline(module, found, functions, names)
     functions.erase_left()
 
 
-def _outline(module: ir.Module, found: Attention, shared: SharedFunctions, name: str) -> None:
-    functions = shared.by_name
-    inside = {found.scores.results[0], found.rows.results[0]}
+def _outline(module: ir.Module, found: Attention, shared: SharedFunctions, names: Iterator[str]) -> None:
+    functions, name = shared.by_name, next(names)
     calls = (found.scores, found.rows, found.context)
     rounding = _rounding(found)
     last = found.context if rounding is None else rounding
-    result = last.results[0]
-    scratch = [] if is_online() else [_room_for_a_row(found)]
     with found.context.location:
-        with ir.InsertionPoint(module.body):
-            rows, kept = with_rematerialized(found.rows, functions, f"{name}_rows")
-        argument = kept.index(found.argument)
-        operands = [list(found.scores.operands), [found.rows.operands[i] for i in kept], list(found.context.operands)]
-        read = list(dict.fromkeys(v for values in operands for v in values if root(v) not in inside))
-        slices = {v: call for v in read if (call := _row_slice(v, found, operands[1]))}
-        inputs = list(dict.fromkeys(slices[v].operands[0] if v in slices else v for v in read))
-        with ir.InsertionPoint(module.body):
-            type_ = ir.FunctionType.get(
-                [v.type for v in inputs], [result.type, *(tensor_type(*room) for room in scratch)]
-            )
-            function = func.FuncOp(name, type_, visibility="private")
-        softmax = online_softmax(RowScores(rows, argument)) if is_online() else None
-        causal = _causal(Scores(rows, argument, dims_of(found.scores.results[0]), found.is_matrix), softmax)
-        what = replace(row_kernel_of(rows), bounded=True) if causal is not None and not is_online() else fusion_of(rows)
-        if rows.name.value in functions:
-            rows = shared.described(rows, what)
-        else:
-            set_fusion(rows, what)
-            rows = shared.add(rows)
-        block = function.add_entry_block()
-        values = dict(zip(inputs, block.arguments, strict=True))
-        parts = (functions[callee_of(found.scores)], rows, functions[callee_of(found.context)])
-        with ir.InsertionPoint(block):
-            for v, call in slices.items():
-                piece = func.CallOp(functions[callee_of(call)], [values[call.operands[0]]]).results[0]
-                values[v] = view(piece, dims_of(v))
-            for call, part, own in zip(calls, parts, operands, strict=True):
-                arguments = [values[v] if v in values else view(values[root(v)], dims_of(v)) for v in own]
-                values[call.results[0]] = func.CallOp(part, arguments).results[0]
-            if rounding is not None:
-                sums = [view(values[found.context.results[0]], dims_of(rounding.operands[0]))]
-                values[result] = func.CallOp(functions[callee_of(rounding)], sums).results[0]
-            func.ReturnOp([values[result], *(_zeros(*room) for room in scratch)])
-        inner = values[found.context.results[0]].owner.operation
-        place = AttentionSite(inner, found.second, found.weights, argument, functions)
-        set_fusion(function, described(place, rounding is not None, causal, softmax is not None and softmax.hides))
+        rows = _row_kernel(module, found, shared, name, last)
+        operands = [list(found.scores.operands), rows.operands, list(found.context.operands)]
+        function, inputs, slices = _function(module, found, rows, operands, rounding, functions, name)
         function = shared.add(function)
         with ir.InsertionPoint(last):
             new = func.CallOp(function, inputs)
-    generators = [g for v in found.rows.operands if (g := generator_of(v, functions)) is not None]
-    result.replace_all_uses_with(new.results[0])
+    last.results[0].replace_all_uses_with(new.results[0])
     for call in (*(() if rounding is None else (rounding,)), *reversed(calls)):
         _erase(call)
-    for call in dict.fromkeys([*generators, *slices.values()]):
+    for call in dict.fromkeys([*rows.inside, *slices]):
         _erase_unused(call)
+
+
+def _function(
+    module: ir.Module,
+    found: Attention,
+    rows: _Rows,
+    operands: list[list[ir.Value]],
+    rounding: ir.Operation | None,
+    functions: dict[str, func.FuncOp],
+    name: str,
+) -> tuple[func.FuncOp, list[ir.Value], list[ir.Operation]]:
+    """The function of an attention, the values that a call of it takes, and the calls that it makes obsolete."""
+    inside = {found.scores.results[0], found.rows.results[0]}
+    calls = (found.scores, found.rows, found.context)
+    result = found.context.results[0] if rounding is None else rounding.results[0]
+    scratch = [] if is_online() else [_room_for_a_row(found)]
+    read = list(dict.fromkeys(v for values in operands for v in values if root(v) not in inside))
+    slices = {v: call for v in read if (call := _row_slice(v, found, operands[1]))}
+    inputs = list(dict.fromkeys(slices[v].operands[0] if v in slices else v for v in read))
+    inputs += [v for v in rows.ranges if v not in inputs]
+    with ir.InsertionPoint(module.body):
+        type_ = ir.FunctionType.get([v.type for v in inputs], [result.type, *(tensor_type(*room) for room in scratch)])
+        function = func.FuncOp(name, type_, visibility="private")
+    block = function.add_entry_block()
+    values = dict(zip(inputs, block.arguments, strict=True))
+    parts = (functions[callee_of(found.scores)], rows.function, functions[callee_of(found.context)])
+    with ir.InsertionPoint(block):
+        for v, call in slices.items():
+            piece = func.CallOp(functions[callee_of(call)], [values[call.operands[0]]]).results[0]
+            values[v] = view(piece, dims_of(v))
+        for call, part, own in zip(calls, parts, operands, strict=True):
+            arguments = [values[v] if v in values else view(values[root(v)], dims_of(v)) for v in own]
+            values[call.results[0]] = func.CallOp(part, arguments).results[0]
+        if rounding is not None:
+            sums = [view(values[found.context.results[0]], dims_of(rounding.operands[0]))]
+            values[result] = func.CallOp(functions[callee_of(rounding)], sums).results[0]
+        func.ReturnOp([values[result], *(_zeros(*room) for room in scratch)])
+    inner = values[found.context.results[0]].owner.operation
+    place = AttentionSite(inner, found.second, found.weights, rows.argument, functions)
+    counted = rows.counted
+    if counted.visible is not None:
+        first, end = (inputs.index(v) for v in rows.ranges)
+        counted = replace(counted, visible=replace(counted.visible, first=first, end=end))
+    set_fusion(function, described(place, rounding is not None, counted, rows.hides))
+    return function, inputs, list(slices.values())
+
+
+# ---- the row kernel -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The row kernel inside of an attention, and what it reads, of which argument `argument` is the scores.
+
+    inside: the calls of loops that it contains. ranges: which columns each row sees, where a mask says so. hides: the
+    weights of rows of nothing but -inf are 0.
+    """
+
+    function: func.FuncOp
+    operands: list[ir.Value]
+    argument: int
+    inside: list[ir.Operation]
+    counted: CountedColumns
+    ranges: tuple[ir.Value, ...]
+    hides: bool
+
+
+def _row_kernel(module: ir.Module, found: Attention, shared: SharedFunctions, name: str, last: ir.Operation) -> _Rows:
+    """The row kernel of an attention, among the module's functions. `last`: before which op columns are counted."""
+    with ir.InsertionPoint(module.body):
+        parts = with_rematerialized(found.rows, shared.by_name, f"{name}_rows")
+    scores = _scores(found, parts)
+    softmax = online_softmax(RowScores(scores.function, scores.argument)) if is_online() else None
+    causal, ranges = _causal(scores, softmax), None
+    if causal is None and not is_online():
+        parts, ranges = _visible(module, found, shared, parts, last)
+        scores = _scores(found, parts)
+    if ranges is not None:
+        counted = CountedColumns(visible=Visible(0, 0, ranges.magnitude), strides=ranges.strides)
+    else:
+        counted = CountedColumns(causal)
+    rows, what = parts.function, fusion_of(parts.function)
+    if not is_online() and (causal is not None or ranges is not None):
+        what = replace(row_kernel_of(rows), bounded=True, begins=ranges is not None)
+    if rows.name.value in shared.by_name:
+        rows = shared.described(rows, what)
+    else:
+        set_fusion(rows, what)
+        rows = shared.add(rows)
+    hides = softmax is not None and softmax.hides
+    values = () if ranges is None else ranges.values
+    return _Rows(rows, parts.operands, scores.argument, parts.inside, counted, values, hides)
+
+
+def _scores(found: Attention, parts: Rematerialized) -> Scores:
+    argument = parts.operands.index(found.rows.operands[found.argument])
+    return Scores(parts.function, argument, dims_of(found.scores.results[0]), found.is_matrix)
 
 
 def _causal(scores: Scores, softmax: OnlineSoftmax | None) -> Causal | None:
@@ -122,6 +186,37 @@ def _causal(scores: Scores, softmax: OnlineSoftmax | None) -> Causal | None:
     if not is_online():
         return causal_columns(scores)
     return None if softmax is None else hidden_columns(replace(scores, x=softmax.x))
+
+
+@dataclass(frozen=True)
+class _Ranges:
+    """The first column that each row sees, and the one behind the last; their strides and the bound of the scores."""
+
+    values: tuple[ir.Value, ...]
+    strides: tuple[Expr, ...]
+    magnitude: int
+
+
+def _visible(
+    module: ir.Module, found: Attention, shared: SharedFunctions, plain: Rematerialized, last: ir.Operation
+) -> tuple[Rematerialized, _Ranges | None]:
+    """The row kernel with its masks inside, and a call before `last` that computes which columns they let rows see; or
+    the plain kernel, where nothing is hidden for sure."""
+    with ir.InsertionPoint(module.body):
+        parts = with_rematerialized(found.rows, shared.by_name, shared.unique("masked_rows"), masks=True)
+    scores = _scores(found, parts)
+    masks = visible_columns(scores) if len(parts.operands) <= policy().attention_operands else None
+    with ir.InsertionPoint(module.body):
+        ranges = None if masks is None else column_ranges(masks, scores.dims[:-1], shared.unique("visible_columns"))
+    unused = parts.function if masks is None or ranges is None else plain.function
+    if unused.name.value not in shared.by_name:
+        unused.operation.erase()
+    if masks is None or ranges is None:
+        return plain, None
+    function = shared.add(ranges.function)
+    operands = [parts.operands[i] for i in ranges.arguments]
+    values = shared.results(function, operands, last)
+    return parts, _Ranges(values, ranges.strides, masks.magnitude)
 
 
 def _room_for_a_row(found: Attention) -> tuple[Dims, ir.Type]:

@@ -32,6 +32,7 @@ class SharedFunctions:
         self._known: dict[Hashable, func.FuncOp] = {}
         self._described: dict[tuple[str, Fusion], func.FuncOp] = {}
         self._left: list[func.FuncOp] = []
+        self._results: dict[Hashable, ir.Operation] = {}
         self._lines: dict[ir.Attribute, str] = {}
 
     def add(self, function: func.FuncOp) -> func.FuncOp:
@@ -72,6 +73,14 @@ class SharedFunctions:
             return self._described[key]
         set_fusion(function, fusion)
         return function
+
+    def results(self, function: func.FuncOp, operands: list[ir.Value], before: ir.Operation) -> tuple[ir.Value, ...]:
+        """The results of a call of a function that has no effects: of an earlier one, or of a new one before an op."""
+        key = function.name.value, tuple(operands), before.block
+        if key not in self._results:
+            with ir.InsertionPoint(before):
+                self._results[key] = func.CallOp(function, operands).operation
+        return tuple(self._results[key].results)
 
     def erase_left(self) -> None:
         """Erase the functions that nothing calls any more, at the end of a pass."""

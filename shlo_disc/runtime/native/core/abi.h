@@ -89,10 +89,22 @@ struct DiscAttention {
   int64_t row_words; // of the row kernel's arguments; at most 256
   int64_t scores, weights; // which of them are the addresses that `rows` reads the scores from and writes its result to
   /// which of them says how many columns count, or -1: only those up to row + causal_offset do, if that is not
-  /// negative, and the others' weights are 0, while no score is larger than `magnitude`
+  /// negative, and the others' weights are 0, while no score is larger than `magnitude`. -2: a DiscVisible follows the
+  /// row kernel's arguments
   int64_t bound;
   int64_t causal_offset;
   int64_t causal_reach; // the largest number that a position is part of, which has 32 bits
+  int64_t magnitude;
+};
+
+/// Which columns each row of an attention sees: all others' weights are 0 where it sees one, while no score is larger
+/// than `magnitude`. A row whose end is not behind its first column sees none. Strides count elements.
+struct DiscVisible {
+  int64_t batch[5];
+  int64_t m;
+  const int32_t *first, *end;
+  /// which of the row kernel's arguments say the first column that counts, and the one behind the last
+  int64_t first_word, end_word;
   int64_t magnitude;
 };
 

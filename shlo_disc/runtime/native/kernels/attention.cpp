@@ -29,6 +29,7 @@ constexpr int64_t kWorkToShare = 1 << 17;      // multiply-adds that pay for han
 constexpr int64_t kItemsPerThread = 4;         // enough to even out a thread that loses its processor
 constexpr int64_t kFewRows = 3;                // for which packing the key would cost more than the product
 constexpr int64_t kMostRowWords = 256;
+constexpr int64_t kVisibleFollows = -2;        // of DiscAttention::bound
 constexpr double kRounding = 1.01;             // a sum of products is larger than it should be by less than this factor
 constexpr size_t kAlignment = 64;
 
@@ -54,6 +55,19 @@ template <typename T> T largest(const T *elements, int64_t step, int64_t count) 
   return std::bit_cast<T>(found);
 }
 
+/// The same of a matrix, infinity where an element is not finite.
+template <typename T>
+T largest(const T *elements, int64_t rows, int64_t row_step, int64_t columns, int64_t column_step) {
+  if (column_step != 1 && row_step == 1)
+    return largest(elements, columns, column_step, rows, row_step);
+  T found = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    T other = largest(elements + row * row_step, column_step, columns);
+    found = std::isfinite(other) ? std::max(found, other) : std::numeric_limits<T>::infinity();
+  }
+  return found;
+}
+
 /// Sums have type T, as have the words of packed forms. Weights have the operands' type: where that is narrower, they do
 /// not lie where the scores are.
 template <typename T> class Attention {
@@ -62,19 +76,24 @@ public:
   void run(ThreadPool &pool) const;
 
 private:
+  struct Columns {
+    int64_t first, end;
+  };
   /// Where a thread has what it works on.
   struct AttentionScratch {
+    Columns *counted; // by the rows of each tile
     T *key, *value, *query, *scores, *edge, *weights, *sums;
     char *narrow; // rows of weights, if they are narrow
     const char *held_key = nullptr, *held_value = nullptr; // which matrices `key` and `value` are the packed forms of
-    T largest_key = 0; // in magnitude, of those; infinite if the value is not finite
+    const char *measured_key = nullptr, *measured_value = nullptr; // which matrices `largest_key` was found in
+    T largest_key = 0; // in magnitude; infinite if the value is not finite
   };
   struct Block {
     int64_t first_tile, end_tile, first_row, rows;
     const char *query, *key, *value;
     char *result;
     int64_t number; // of the first row among all entries' rows
-    bool hides; // columns behind those that count
+    const int32_t *first, *end; // which columns the first row sees, if a mask says so
   };
 
   void choose_tiles(int threads);
@@ -86,11 +105,14 @@ private:
   }
   void multiply_keys(const Block &block, AttentionScratch &scratch) const;
   void multiply_key_rows(const Block &block, const AttentionScratch &scratch) const;
+  void measure(const Block &block, AttentionScratch &scratch) const;
   void pack_held(const Block &block, AttentionScratch &scratch) const;
   bool hides_columns(const Block &block, AttentionScratch &scratch) const;
+  void count_columns(const Block &block, AttentionScratch &scratch) const;
+  Columns seen(const Block &block, int64_t tile) const;
   const T *key_panel(const Block &block, int64_t panel, AttentionScratch &scratch, int64_t &step) const;
   void run_tiles(const Block &block, const AttentionScratch &scratch) const;
-  void run_rows(T *scores, char *narrow, int64_t first, int64_t count, int64_t columns) const;
+  void run_rows(T *scores, char *narrow, int64_t first, int64_t count, Columns columns) const;
   static T *plain(const char *place) { return const_cast<T *>(reinterpret_cast<const T *>(place)); }
   const char *at(const char *base, int64_t place) const { return base + place * format_.element_bytes; }
   char *narrow_row(const AttentionScratch &scratch, int64_t row) const {
@@ -101,10 +123,11 @@ private:
   void write_sums(const Block &block, const AttentionScratch &scratch) const;
   void write(const Block &block, int64_t row, int64_t column, T sum) const;
   void run_without_memory(const Block &block) const;
-  /// The first columns that count in at least one row of a tile.
-  int64_t counted(const Block &block, int64_t tile) const {
-    return block.hides ? std::min(p_.n, row_of(tile + 1) + std::min(p_.n, p_.causal_offset)) : p_.n;
+  /// The columns that count in at least one row of a tile, from the first one of a panel on.
+  static Columns counted(const Block &block, int64_t tile, const AttentionScratch &scratch) {
+    return scratch.counted[tile - block.first_tile];
   }
+  Columns counted(const Block &block, const AttentionScratch &scratch) const;
   int64_t row_of(int64_t tile) const { return share(p_.m, tiles_, tile); }
 
   const DiscAttention &p_;
@@ -115,7 +138,8 @@ private:
   bool reads_key_, reads_value_; // where they lie
   bool reads_key_rows_;          // one by one, by BLAS
   bool holds_key_, holds_value_;
-  bool bounded_; // columns that a causal mask hides may be left out
+  const DiscVisible *visible_; // or null
+  bool bounded_; // columns that a mask hides may be left out
   bool direct_;  // tiles of the result are written where they belong
 };
 
@@ -137,8 +161,10 @@ Attention<T>::Attention(const DiscAttention &problem, int threads)
                     Blas::instance().gemv<T>();
   holds_key_ = static_cast<double>(panels_ * columns_) * static_cast<double>(d_) * bytes <= kHeldBytes;
   holds_value_ = static_cast<double>(value_panels_ * columns_) * static_cast<double>(n_) * bytes <= kHeldBytes;
-  bool has_bound = p_.bound >= 0 && p_.causal_offset >= 0 && p_.causal_reach <= INT32_MAX;
-  bounded_ = is_plain && has_bound && !few && holds_key_ && holds_value_;
+  bool is_causal = p_.bound >= 0 && p_.causal_offset >= 0 && p_.causal_reach <= INT32_MAX;
+  const auto *behind = reinterpret_cast<const int64_t *>(&p_ + 1) + p_.row_words;
+  visible_ = p_.bound == kVisibleFollows && p_.n <= INT32_MAX ? reinterpret_cast<const DiscVisible *>(behind) : nullptr;
+  bounded_ = is_plain && (is_causal || visible_ != nullptr) && !few;
   direct_ = p_.rounds == 0 && p_.result_w == 1 && p_.w % columns_ == 0;
 }
 
@@ -164,6 +190,8 @@ template <typename T> size_t Attention<T>::place(AttentionScratch &scratch, char
     next += (static_cast<size_t>(elements) * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
     return address;
   };
+  scratch.counted = reinterpret_cast<Columns *>(
+      take(divide_up(tiles_, blocks_) * static_cast<int64_t>(sizeof(Columns) / sizeof(T))));
   int64_t chunk = std::min(kChunk, n_), wide = value_panels_ * columns_;
   scratch.key = take((reads_key_ || !holds_key_ ? 1 : panels_) * d_ * columns_);
   scratch.value = take(reads_value_ ? 0 : (holds_value_ ? n_ : chunk) * wide);
@@ -195,7 +223,7 @@ template <typename T> void Attention<T>::run_items(int64_t begin, int64_t end) c
       run_without_memory(block);
       continue;
     }
-    block.hides = bounded_ && hides_columns(block, scratch);
+    count_columns(block, scratch);
     if (reads_key_rows_)
       multiply_key_rows(block, scratch);
     else
@@ -218,6 +246,12 @@ template <typename T> typename Attention<T>::Block Attention<T>::block_of(int64_
   int64_t result_bytes = p_.rounds != 0 ? 2 : static_cast<int64_t>(sizeof(T));
   block.result = static_cast<char *>(p_.result) + offset(entry, p_.result_batch) * result_bytes;
   block.number = entry * p_.m + block.first_row;
+  block.first = block.end = nullptr;
+  if (visible_ != nullptr) {
+    int64_t place = offset(entry, visible_->batch) + block.first_row * visible_->m;
+    block.first = visible_->first + place;
+    block.end = visible_->end + place;
+  }
   return block;
 }
 
@@ -233,11 +267,13 @@ template <typename T> void Attention<T>::multiply_keys(const Block &block, Atten
     format_.pack_rows(at(block.query, row * p_.query_m), p_.query_m, p_.query_d, rows, p_.d,
                       scratch.query + (row - block.first_row) * padded);
   }
-  for (int64_t panel = divide_up(counted(block, block.end_tile - 1), columns_) - 1; panel >= 0; --panel) {
+  Columns all = counted(block, scratch);
+  for (int64_t panel = divide_up(all.end, columns_) - 1; panel >= all.first / columns_; --panel) {
     int64_t step = columns_;
     const T *right = key_panel(block, panel, scratch, step);
     for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
-      if (panel * columns_ >= counted(block, tile))
+      Columns columns = counted(block, tile, scratch);
+      if (panel * columns_ >= columns.end || (panel + 1) * columns_ <= columns.first)
         continue;
       int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
       const T *left = scratch.query + row * padded;
@@ -252,7 +288,7 @@ template <typename T> void Attention<T>::multiply_keys(const Block &block, Atten
         std::copy_n(scratch.edge + i * columns_, width, scores + i * p_.n);
     }
   }
-  if (holds_key_ && !reads_key_)
+  if (holds_key_ && !reads_key_ && divide_up(all.end, columns_) == panels_ && all.first == 0)
     scratch.held_key = block.key;
 }
 
@@ -285,44 +321,92 @@ const T *Attention<T>::key_panel(const Block &block, int64_t panel, AttentionScr
   return target;
 }
 
-/// Packs all of the block's key and value, and notes how large they are.
+/// Packs all of the block's key and value, where they are held.
 template <typename T> void Attention<T>::pack_held(const Block &block, AttentionScratch &scratch) const {
-  if (scratch.held_key == block.key && scratch.held_value == block.value)
-    return;
   int64_t step = columns_;
-  for (int64_t panel = 0; panel < panels_; ++panel)
-    key_panel(block, panel, scratch, step);
-  scratch.held_key = block.key;
-  value_panels(block, 0, n_, scratch);
-  scratch.largest_key = largest(scratch.key, 1, panels_ * columns_ * p_.d);
-  if (!std::isfinite(largest(scratch.value, 1, value_panels_ * columns_ * p_.n)))
-    scratch.largest_key = std::numeric_limits<T>::infinity();
+  if (holds_key_ && !reads_key_ && scratch.held_key != block.key) {
+    for (int64_t panel = 0; panel < panels_; ++panel)
+      key_panel(block, panel, scratch, step);
+    scratch.held_key = block.key;
+  }
+  if (holds_value_ && !reads_value_)
+    value_panels(block, 0, n_, scratch);
 }
 
-/// Whether columns that a causal mask hides have weights of exactly 0: the scores are known to be small enough.
-template <typename T> bool Attention<T>::hides_columns(const Block &block, AttentionScratch &scratch) const {
+/// Notes how large the block's key and value are.
+template <typename T> void Attention<T>::measure(const Block &block, AttentionScratch &scratch) const {
+  if (scratch.measured_key == block.key && scratch.measured_value == block.value)
+    return;
   pack_held(block, scratch);
+  T found = largest(plain(block.key), p_.n, p_.key_n, p_.d, p_.key_d);
+  T value = largest(plain(block.value), p_.n, p_.value_n, p_.w, p_.value_w);
+  scratch.largest_key = std::isfinite(value) ? found : std::numeric_limits<T>::infinity();
+  scratch.measured_key = block.key;
+  scratch.measured_value = block.value;
+}
+
+/// Whether columns that a mask hides have weights of exactly 0: the scores are known to be small enough.
+template <typename T> bool Attention<T>::hides_columns(const Block &block, AttentionScratch &scratch) const {
+  measure(block, scratch);
   double factor = static_cast<double>(p_.d) * static_cast<double>(scratch.largest_key);
+  double magnitude = static_cast<double>(visible_ != nullptr ? visible_->magnitude : p_.magnitude);
   for (int64_t row = block.first_row; row < block.first_row + block.rows; ++row) {
     double score = static_cast<double>(largest(plain(at(block.query, row * p_.query_m)), p_.query_d, p_.d)) * factor;
-    if (!(score * kRounding <= static_cast<double>(p_.magnitude))) // also where it is NaN
+    if (!(score * kRounding <= magnitude)) // also where it is NaN
       return false;
   }
   return true;
 }
 
+/// Notes which columns count in each tile.
+template <typename T> void Attention<T>::count_columns(const Block &block, AttentionScratch &scratch) const {
+  bool hides = bounded_ && hides_columns(block, scratch);
+  for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
+    Columns all{0, p_.n};
+    if (hides && visible_ != nullptr)
+      all = seen(block, tile);
+    else if (hides)
+      all.end = std::min(p_.n, row_of(tile + 1) + std::min(p_.n, p_.causal_offset));
+    scratch.counted[tile - block.first_tile] = all;
+  }
+}
+
+/// The columns that some row of a tile sees; all of them if one sees none, and so has weights for all.
+template <typename T> typename Attention<T>::Columns Attention<T>::seen(const Block &block, int64_t tile) const {
+  Columns all{p_.n, 0};
+  for (int64_t row = row_of(tile) - block.first_row; row < row_of(tile + 1) - block.first_row; ++row) {
+    int64_t first = block.first[row * visible_->m], end = block.end[row * visible_->m];
+    if (first >= end)
+      return {0, p_.n};
+    all = {std::min(all.first, first), std::max(all.end, end)};
+  }
+  return {all.first / columns_ * columns_, all.end};
+}
+
+/// The columns that count in at least one tile.
+template <typename T>
+typename Attention<T>::Columns Attention<T>::counted(const Block &block, const AttentionScratch &scratch) const {
+  Columns all = counted(block, block.first_tile, scratch);
+  for (int64_t tile = block.first_tile + 1; tile < block.end_tile; ++tile) {
+    Columns columns = counted(block, tile, scratch);
+    all = {std::min(all.first, columns.first), std::max(all.end, columns.end)};
+  }
+  return all;
+}
+
 template <typename T> void Attention<T>::run_tiles(const Block &block, const AttentionScratch &scratch) const {
-  if (!block.hides)
-    return run_rows(scratch.scores, scratch.narrow, block.number, block.rows, p_.n);
+  if (!bounded_)
+    return run_rows(scratch.scores, scratch.narrow, block.number, block.rows, {0, p_.n});
   for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
     int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
-    run_rows(scratch.scores + row * p_.n, narrow_row(scratch, row), block.number + row, rows, counted(block, tile));
+    run_rows(scratch.scores + row * p_.n, narrow_row(scratch, row), block.number + row, rows,
+             counted(block, tile, scratch));
   }
 }
 
 /// The row kernel on `count` rows from `first` on, which are at `scores`.
 template <typename T>
-void Attention<T>::run_rows(T *scores, char *narrow, int64_t first, int64_t count, int64_t columns) const {
+void Attention<T>::run_rows(T *scores, char *narrow, int64_t first, int64_t count, Columns columns) const {
   int64_t words[kMostRowWords];
   std::memcpy(words, &p_ + 1, static_cast<size_t>(p_.row_words) * sizeof *words);
   int64_t row_bytes = p_.n * static_cast<int64_t>(sizeof(T));
@@ -330,7 +414,11 @@ void Attention<T>::run_rows(T *scores, char *narrow, int64_t first, int64_t coun
   if (!format_.is_plain)
     words[p_.weights] = reinterpret_cast<int64_t>(narrow) - first * p_.n * format_.element_bytes;
   if (p_.bound >= 0)
-    words[p_.bound] = columns;
+    words[p_.bound] = columns.end;
+  if (visible_ != nullptr) {
+    words[visible_->first_word] = columns.first;
+    words[visible_->end_word] = columns.end;
+  }
   p_.rows(words, first, first + count);
 }
 
@@ -338,22 +426,26 @@ void Attention<T>::run_rows(T *scores, char *narrow, int64_t first, int64_t coun
 
 template <typename T> void Attention<T>::multiply_values(const Block &block, AttentionScratch &scratch) const {
   int64_t wide = value_panels_ * columns_, elements = format_.elements;
-  int64_t most = format_.words(counted(block, block.end_tile - 1));
+  Columns all = counted(block, scratch);
+  int64_t least = all.first / elements, most = format_.words(all.end);
   const auto *weights = format_.is_plain ? reinterpret_cast<const char *>(scratch.scores) : scratch.narrow;
-  for (int64_t k0 = 0; k0 < std::max<int64_t>(most, 1); k0 += kChunk) {
+  for (int64_t k0 = least; k0 < std::max<int64_t>(most, 1); k0 += kChunk) {
     int64_t depth = std::min(kChunk, most - k0);
     const T *values = value_panels(block, k0, depth, scratch);
     int64_t panel_size = reads_value_ ? columns_ : (holds_value_ ? n_ : depth) * columns_;
+    int64_t step = reads_value_ ? p_.value_n : columns_;
     for (int64_t tile = block.first_tile; tile < block.end_tile; ++tile) {
-      int64_t count = std::min(depth * elements, counted(block, tile) - k0 * elements);
-      if (count <= 0 && k0 > 0)
+      Columns columns = counted(block, tile, scratch);
+      int64_t first = std::max(k0 * elements, columns.first), end = std::min((k0 + depth) * elements, columns.end);
+      if (end <= first && p_.n > 0)
         continue;
       int64_t row = row_of(tile) - block.first_row, rows = row_of(tile + 1) - row_of(tile);
-      format_.pack_rows(at(weights, row * p_.n + k0 * elements), p_.n, 1, rows, count, scratch.weights);
+      format_.pack_rows(at(weights, row * p_.n + first), p_.n, 1, rows, end - first, scratch.weights);
       T *out = direct_ ? plain(block.result) + (block.first_row + row) * p_.result_m : scratch.sums + row * wide;
+      const T *right = values + (first / elements - k0) * step;
       for (int64_t panel = 0; panel < value_panels_; ++panel)
-        p_.tile(rows, scratch.weights, values + panel * panel_size, reads_value_ ? p_.value_n : columns_,
-                out + panel * columns_, direct_ ? p_.result_m : wide, format_.words(count), k0 != 0);
+        p_.tile(rows, scratch.weights, right + panel * panel_size, step, out + panel * columns_,
+                direct_ ? p_.result_m : wide, format_.words(end - first), first != columns.first);
     }
   }
   if (!direct_)
@@ -405,7 +497,7 @@ template <typename T> void Attention<T>::run_without_memory(const Block &block) 
     for (int64_t d = 0; d < p_.d; ++d)
       for (int64_t n = 0; n < p_.n; ++n)
         scores[n] += load(block.query, row * p_.query_m + d * p_.query_d) * load(block.key, n * p_.key_n + d * p_.key_d);
-    run_rows(scores, narrow, block.number + row - block.first_row, 1, p_.n);
+    run_rows(scores, narrow, block.number + row - block.first_row, 1, {0, p_.n});
     for (int64_t w = 0; w < p_.w; ++w) {
       T sum = 0;
       for (int64_t n = 0; n < p_.n; ++n)
