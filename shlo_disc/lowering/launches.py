@@ -10,6 +10,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     FUSION,
     GUARDS,
     AttentionCall,
+    AttentionGradientCall,
     ConvolutionCall,
     DeviceProduct,
     Gemm,
@@ -107,6 +108,13 @@ def _attention(op: ir.Operation) -> Launched:
     return Launched(f"attention_{call.rows.kernel}", "attention", _fusion(op), _guards(op), functions=functions)
 
 
+def _attention_gradient(op: ir.Operation) -> Launched:
+    call: AttentionGradientCall = call_of(op)
+    functions = (call.rows.kernel, call.gradient_rows.kernel, call.tile.name)
+    name = f"attention_gradient_{call.gradient_rows.kernel}"
+    return Launched(name, "attention_gradient", _fusion(op), _guards(op), functions=functions)
+
+
 def _library(op: ir.Operation) -> Launched:
     return Launched(call_of(op).target, "library", _fusion(op))
 
@@ -125,6 +133,7 @@ _COMMANDS = {
     "disc_host.product": _product,
     "disc_host.convolution": _convolution,
     "disc_host.attention": _attention,
+    "disc_host.attention_gradient": _attention_gradient,
     "disc_host.library": _library,
     "disc_host.copy": _copy,
     "disc_host.clear": _clear,

@@ -40,6 +40,7 @@ from shlo_disc.lowering_cpu.vector_math.outlined import OutlinedFunctions
 from shlo_disc.shape_dialect.dialect.buffers import ResultBuffer, buffers_of
 from shlo_disc.shape_dialect.dialect.fusion import (
     Attention,
+    AttentionGradient,
     Convolution,
     Dot,
     Gemm,
@@ -195,6 +196,10 @@ class _Kernels:
         what = fusion_of(fusion)
         if isinstance(what, Attention):
             self._write(call, self.functions[what.rows], given=[FIRST, BOUND])
+        elif isinstance(what, AttentionGradient):
+            for inner in (op for op in fusion.entry_block.operations if _is_call(op)):
+                if self._callee(inner).name.value in (what.rows, what.gradient_rows):
+                    self._write(inner, self._callee(inner), given=[FIRST, BOUND])
         elif isinstance(what, Gemm):
             self._choose_epilogues(fusion)
         elif not isinstance(what, Library) and product_of(fusion) is None:

@@ -253,6 +253,53 @@ VISIBLE = Struct(
     ),
 )
 
+MATRICES = Struct(
+    "DiscMatrices",
+    "Matrices, one for each entry of a batch. Strides count elements.",
+    (
+        Fields("const void *", "data"),
+        Fields("int64_t", "batch[5]"),
+        Fields("int64_t", "row, column"),
+    ),
+)
+
+ROW_KERNEL = Struct(
+    "DiscRowKernel",
+    "A kernel whose work items are rows, some of whose buffers are a thread's.",
+    (
+        Fields("DiscKernel", "kernel"),
+        Fields("int64_t", "words", "of its arguments; at most 256"),
+        Fields("int64_t", "place[8]", "which of them is the address of each buffer of a thread; -1 if none is"),
+        Fields("int64_t", "first, end", "which of them say the first column that counts, and the one behind the last"),
+    ),
+)
+
+ATTENTION_GRADIENT = Struct(
+    "DiscAttentionGradient",
+    "The gradients of an attention, for each batch entry. Buffers are of rows of m x n: 0 is query[m, d] key[n, d]', "
+    "from which `rows` computes others, one of which has the weights; the last but one is upstream[m, w] value[n, w]', "
+    "from which `gradient_rows` computes the last one, the gradients of the scores. query_gradient[m, d] = last key, "
+    "key_gradient[n, d] = last' query, value_gradient[n, w] = weights' upstream. The arguments of both kernels follow.",
+    (
+        Fields("int64_t", "format", "of floats, as in gemm_formats.h: one that is plain"),
+        Fields("int64_t", "batch_rank", "0..5"),
+        Fields("int64_t", "batch[5]"),
+        Fields("int64_t", "m, n, d, w"),
+        Fields("DiscMatrices", "query, key, value, upstream, query_gradient, key_gradient, value_gradient"),
+        Fields("DiscTile", "tile"),
+        Fields("int64_t", "tile_rows, tile_columns"),
+        Fields("DiscRowKernel", "rows, gradient_rows"),
+        Fields("int64_t", "buffers", "3..8"),
+        Fields("int64_t", "weights", "which buffer has them"),
+        Fields("void *", "row", "scratch for a row of each buffer"),
+        Fields("int64_t", "visible_batch[5]"),
+        Fields("int64_t", "visible_m"),
+        Fields("const int32_t *", "first, end", "which columns each row sees, as in DiscVisible"),
+        Fields("int64_t", "magnitude", "of scores, up to which what is hidden is exactly 0"),
+        Fields("int64_t", "upstream_magnitude", "of the last buffer but one, up to which that is so"),
+    ),
+)
+
 BATCH_AXIS = Struct(
     "DiscBatchAxis",
     "A size of a batch of matrices, and the elements from one to the next in each of A, B and C.",
@@ -294,7 +341,10 @@ PRODUCT = Struct(
     ),
 )
 
-STRUCTS = {struct.name: struct for struct in (DOT, CONVOLUTION, ATTENTION, VISIBLE, BATCH_AXIS, PRODUCT)}
+STRUCTS = {
+    struct.name: struct
+    for struct in (DOT, CONVOLUTION, ATTENTION, VISIBLE, MATRICES, ROW_KERNEL, ATTENTION_GRADIENT, BATCH_AXIS, PRODUCT)
+}
 FUNCTIONS = (KERNEL, TILE, TRANSFORM_PATCH, TRANSFORM_WEIGHTS, GATHER_PATCH)
 
 _RUNTIME = (("const DiscRuntime *", "runtime"),)
@@ -360,11 +410,12 @@ RUNTIME: Sequence[Function | Fields] = (
         _RUNTIME,
         "int64_t",
     ),
+    Function("attention_gradient", "", (*_RUNTIME, ("const DiscAttentionGradient *", "gradient"), *_COMMAND)),
 )  # fmt: skip
 """The fields of `DiscRuntime`: the functions of the runtime that a program calls, and what is the runtime's own.
 
-Programs for CPUs call the first ones and the last two, those for devices that are apart from the processor the others,
-and `call` for collectives.
+Programs for CPUs call the first ones and the last three, those for devices that are apart from the processor the
+others, and `call` for collectives.
 """
 
 RUNTIME_FUNCTIONS = {line.name: line for line in RUNTIME if isinstance(line, Function)}

@@ -15,6 +15,7 @@ from shlo_disc.lowering.kernel_module import kernel_module_of
 from shlo_disc.shape_dialect.dialect.buffers import ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.fusion import (
     Attention,
+    AttentionGradient,
     Convolution,
     Dot,
     Gemm,
@@ -28,6 +29,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     GUARDS,
     KERNEL,
     AttentionCall,
+    AttentionGradientCall,
     Bind,
     Bytes,
     Check,
@@ -41,6 +43,7 @@ from shlo_disc.shape_dialect.dialect.host import (
 )
 from shlo_disc.shape_dialect.dialect.library import library_function_of
 from shlo_disc.shape_dialect.dialect.names import FLOPS, VARIANT
+from shlo_disc.shape_dialect.dialect.problems import Matrices
 from shlo_disc.shape_dialect.dialect.records import FunctionName, codec_of, read_size
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
@@ -319,6 +322,8 @@ class _Run:
             self._library(call, fusion, more)
         elif isinstance(what, Attention) and not what.online:
             self._attention(call, what, more)
+        elif isinstance(what, AttentionGradient):
+            self._attention_gradient(call, what, more)
         elif isinstance(what, Gemm) and device_products.is_on_device(fusion):
             self._write_product(device_products.followed(fusion, self.program.fusions, *self._values(call)), more)
         elif isinstance(what, Gemm):
@@ -380,6 +385,40 @@ class _Run:
             rows,
         )
         self._write_product(RuntimeCall("attention", told, operands, chosen.guards), more)
+
+    def _attention_gradient(self, call: ir.OpView, what: AttentionGradient, more: dict[str, ir.Attribute]) -> None:
+        fusion = self.program.fusions[callee_of(call)]
+        if what.problem is None:
+            raise CompilerError(f"host: {more[FUSION]} does not say what its gradient is")
+        operands, values = Operands(), [*call.operands, *call.results]
+        results = len(call.operands)
+
+        def told(matrices: Matrices, first: int = 0) -> Matrices:
+            return replace(matrices, number=operands.number(values[first + matrices.number]))
+
+        def buffers(numbers: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(i if i < 0 else operands.number(values[i]) for i in numbers)
+
+        problem, visible = what.problem, what.problem.visible
+        first, end = (operands.number(call.operands[i]) for i in (visible.first, visible.end))
+        problem = replace(
+            problem,
+            **{name: told(getattr(problem, name)) for name in ("query", "key", "value", "upstream")},
+            **{
+                name: told(getattr(problem, name), results)
+                for name in ("query_gradient", "key_gradient", "value_gradient")
+            },
+            visible=replace(visible, first=first, end=end),
+        )
+        inner = {callee_of(op): op for op in fusion.entry_block.operations if KERNEL in op.attributes}
+        rows, gradient = (kernel_of(inner[name]) for name in (what.rows, what.gradient_rows))
+        gradients = AttentionGradientCall(
+            self.program.products.tile_of(problem.element), problem, operands.number(call.results[-1]),
+            rows.use, gradient.use, buffers(what.row_operands), buffers(what.gradient_operands),
+            what.weights, what.buffers,
+        )  # fmt: skip
+        guards = tuple(dict.fromkeys((*rows.guards, *gradient.guards)))
+        self._write_product(RuntimeCall("attention_gradient", gradients, operands, guards), more)
 
     def _library(self, call: ir.OpView, fusion: func.FuncOp, more: dict[str, ir.Attribute]) -> None:
         op = next(iter(fusion.entry_block.operations))

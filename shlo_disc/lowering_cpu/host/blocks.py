@@ -17,8 +17,16 @@ from shlo_disc.lowering.host_llvm.blocks import (
 from shlo_disc.lowering_cpu.micro_kernels.gemm_format import FORMATS
 from shlo_disc.lowering_cpu.micro_kernels.winograd_kernel import FUNCTIONS
 from shlo_disc.runtime import abi
-from shlo_disc.shape_dialect.dialect.host import AttentionCall, ConvolutionCall, Gemm, GemmProduct, GemmTile
-from shlo_disc.shape_dialect.dialect.problems import AttentionAxis, ConvolutionProduct, Visible
+from shlo_disc.shape_dialect.dialect.host import (
+    AttentionCall,
+    AttentionGradientCall,
+    ConvolutionCall,
+    Gemm,
+    GemmProduct,
+    GemmTile,
+    KernelUse,
+)
+from shlo_disc.shape_dialect.dialect.problems import AttentionAxis, ConvolutionProduct, Matrices, Visible
 from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 
 ONE = Expr.const(1)
@@ -178,6 +186,68 @@ def _visible(call: AttentionCall, visible: Visible, arguments: list[Entry]) -> l
         "magnitude": visible.magnitude,
     }
     return laid_out(abi.VISIBLE, fields)
+
+
+def attention_gradient_block(call: AttentionGradientCall) -> list[Entry]:
+    """A `DiscAttentionGradient`, behind it the arguments of its row kernels."""
+    problem = call.problem
+    padding = abi.ATTENTION_GRADIENT.fields["batch"].count - len(problem.batch)
+
+    def matrices(of: Matrices) -> list[Entry]:
+        fields = {
+            "data": Buffer(of.number),
+            "batch": [*of.batch, *[ZERO] * padding],
+            "row": of.row,
+            "column": of.column,
+        }
+        return laid_out(abi.MATRICES, fields)
+
+    rows = _row_kernel(call.rows, call.row_operands)
+    gradient = _row_kernel(call.gradient_rows, call.gradient_operands)
+    fields: dict[str, Entry | Sequence[Entry]] = {
+        "format": FORMATS.index(call.tile.format),
+        "batch_rank": len(problem.batch),
+        "batch": [*problem.batch, *[ONE] * padding],
+        "m": problem.rows,
+        "n": problem.columns,
+        "d": problem.depth,
+        "w": problem.width,
+        "query": matrices(problem.query),
+        "key": matrices(problem.key),
+        "value": matrices(problem.value),
+        "upstream": matrices(problem.upstream),
+        "query_gradient": matrices(problem.query_gradient),
+        "key_gradient": matrices(problem.key_gradient),
+        "value_gradient": matrices(problem.value_gradient),
+        **_tile(call.tile),
+        "rows": laid_out(abi.ROW_KERNEL, rows),
+        "gradient_rows": laid_out(abi.ROW_KERNEL, gradient),
+        "buffers": call.buffers,
+        "weights": call.weights,
+        "row": Buffer(call.scratch),
+        "visible_batch": [*problem.visible_batch, *[ZERO] * padding],
+        "visible_m": problem.visible_row,
+        "first": Buffer(problem.visible.first),
+        "end": Buffer(problem.visible.end),
+        "magnitude": problem.visible.magnitude,
+        "upstream_magnitude": problem.magnitude,
+    }
+    arguments = kernel_arguments(call.rows, call.row_operands)
+    arguments += kernel_arguments(call.gradient_rows, call.gradient_operands)
+    return [*laid_out(abi.ATTENTION_GRADIENT, fields), *arguments]
+
+
+def _row_kernel(use: KernelUse, operands: Sequence[int]) -> dict[str, Entry | Sequence[Entry]]:
+    """A `DiscRowKernel`: which of its arguments are addresses of buffers, and which say what columns count."""
+    places = [operands.index(-1 - n) if -1 - n in operands else -1 for n in range(abi.ROW_KERNEL.fields["place"].count)]
+    first, end = (len(operands) + place for place in use.given)
+    return {
+        "kernel": Symbol(entry_name(use.kernel)),
+        "words": len(kernel_arguments(use, operands)),
+        "place": places,
+        "first": first,
+        "end": end,
+    }
 
 
 def entry_name(kernel: str) -> str:

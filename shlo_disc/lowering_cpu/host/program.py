@@ -23,6 +23,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     DYNAMIC_DIMS,
     RUNTIME_SIZE,
     AttentionCall,
+    AttentionGradientCall,
     ConvolutionCall,
     Gemm,
     GemmTile,
@@ -103,7 +104,8 @@ class _CpuProgram(HostProgram):
                 self.target.body.append(build(self.dialect))
 
     def _tiles(self) -> dict[str, GemmTile]:
-        calls: list[Gemm | ConvolutionCall | AttentionCall] = [call_of(op) for op in self.ops if op.name in _TILED]
+        calls: list[Gemm | ConvolutionCall | AttentionCall | AttentionGradientCall]
+        calls = [call_of(op) for op in self.ops if op.name in _TILED]
         return {call.tile.name: call.tile for call in calls}
 
     def _may_transform(self) -> bool:
@@ -112,7 +114,7 @@ class _CpuProgram(HostProgram):
         return any(call.problem.may_transform for call in calls)
 
 
-_TILED = frozenset(("disc_host.gemm", "disc_host.convolution", "disc_host.attention"))
+_TILED = frozenset(f"disc_host.{name}" for name in ("gemm", "convolution", "attention", "attention_gradient"))
 
 
 def _read(ops: Sequence[ir.Operation]) -> Iterator[ir.Value]:

@@ -11,7 +11,13 @@ from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
 from shlo_disc.lowering.launches import CLEAR, COPY
 from shlo_disc.lowering_cpu.host.block_kernels import BLOCK_BYTES, BLOCK_GRAIN
-from shlo_disc.lowering_cpu.host.blocks import attention_block, convolution_block, entry_name, gemm_block
+from shlo_disc.lowering_cpu.host.blocks import (
+    attention_block,
+    attention_gradient_block,
+    convolution_block,
+    entry_name,
+    gemm_block,
+)
 from shlo_disc.shape_dialect.dialect.host import Bytes, KernelUse, LibraryCall, call_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
@@ -36,6 +42,7 @@ class CpuRunWriter(RunWriter):
             "disc_host.gemm": self.gemm,
             "disc_host.convolution": self.convolution,
             "disc_host.attention": self.attention,
+            "disc_host.attention_gradient": self.attention_gradient,
             "disc_host.library": self.library,
             "disc_host.copy": self.copy,
             "disc_host.clear": self.clear,
@@ -65,6 +72,10 @@ class CpuRunWriter(RunWriter):
     def attention(self, op: ir.Operation) -> None:
         """An attention."""
         self.runtime_call("attention", self.filled(lambda: attention_block(call_of(op)), op))
+
+    def attention_gradient(self, op: ir.Operation) -> None:
+        """The gradients of an attention."""
+        self.runtime_call("attention_gradient", self.filled(lambda: attention_gradient_block(call_of(op)), op))
 
     def library(self, op: ir.Operation) -> None:
         """A library function."""

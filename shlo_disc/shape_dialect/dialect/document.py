@@ -80,6 +80,7 @@ _OPS: dict[str, tuple[type | None, str]] = {
     ),
     "disc_host.convolution": (host.ConvolutionCall, ""),
     "disc_host.attention": (host.AttentionCall, ""),
+    "disc_host.attention_gradient": (host.AttentionGradientCall, ""),
     "disc_host.library": (
         host.LibraryCall,
         '"disc_host.library"(%x, %y) {call = {dims = [[@s, 64], [@s, 64]], function = {operands = [f32], '

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from shlo_disc.shape_dialect.dialect.ops import FusionAttr
-from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, ConvolutionProduct, MatrixProduct
+from shlo_disc.shape_dialect.dialect.problems import (
+    AttentionProblem,
+    ConvolutionProduct,
+    GradientProblem,
+    MatrixProduct,
+)
 from shlo_disc.shape_dialect.dialect.records import FunctionName, Malformed, read_variant, to_attribute
 from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.mlir import ir
@@ -226,6 +231,31 @@ class Attention(Fusion):
     problem: AttentionProblem | None = None
     online: bool = False
     hides: bool = False
+
+
+MOST_BUFFERS = 8
+"""Buffers for a block of rows that the kernels of the gradient of an attention may have."""
+
+
+@_kind("attention_gradient")
+@dataclass(frozen=True)
+class AttentionGradient(Fusion):
+    """The gradients of an attention in query, key and value. `rows` computes weights from scores, `gradient_rows` the
+    gradient of the scores.
+
+    row_operands, gradient_operands: the operands of these kernels and then their results: an operand of this fusion, or
+    behind the last one a result, or -1 - n for buffer n of a block of rows. Buffer 0 has the scores, `weights` is the
+    number of that of the weights, and the last two have upstream scores and score gradients, of `buffers` in all. The
+    last result is scratch for a row in each buffer.
+    """
+
+    rows: FunctionName = FunctionName("")
+    gradient_rows: FunctionName = FunctionName("")
+    row_operands: tuple[int, ...] = ()
+    gradient_operands: tuple[int, ...] = ()
+    weights: int = 0
+    buffers: int = 0
+    problem: GradientProblem | None = None
 
 
 @_kind("library")

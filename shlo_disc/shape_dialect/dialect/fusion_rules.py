@@ -174,6 +174,29 @@ def _check_attention(v: Scope, function: func.FuncOp, what: kinds.Attention) -> 
         _index(name, getattr(what.problem, name).number, len(arguments))
 
 
+def _check_attention_gradient(v: Scope, function: func.FuncOp, what: kinds.AttentionGradient) -> None:
+    """Both kernels are row kernels with as many operands and results, and their operands and buffers exist."""
+    if what.problem is None:
+        raise Malformed(f"{kinds.FUSION}: problem is missing")
+    if not 3 <= what.buffers <= kinds.MOST_BUFFERS or not 0 < what.weights < what.buffers:
+        raise Malformed(f"{kinds.FUSION}: weights = {what.weights} is none of {what.buffers} buffers")
+    values = len(_arguments(function)) + len(_results(function))
+    for name, operands in ((what.rows, what.row_operands), (what.gradient_rows, what.gradient_operands)):
+        if name not in v.functions or kinds.kind_of(v.functions[name]) != kinds.RowReduce.kind:
+            raise Malformed(f"{kinds.FUSION}: @{name} is no row kernel of the module")
+        if len(operands) != len(_arguments(v.functions[name])) + len(_results(v.functions[name])):
+            raise Malformed(f"{kinds.FUSION}: {list(operands)} are no operands and results of @{name}")
+        for number in operands:
+            _index("operand", number, values, least=-what.buffers)
+    problem = what.problem
+    for matrices in (problem.query, problem.key, problem.value, problem.upstream):
+        _index("matrices", matrices.number, len(_arguments(function)))
+    for matrices in (problem.query_gradient, problem.key_gradient, problem.value_gradient):
+        _index("gradient", matrices.number, len(_results(function)))
+    _index("first", problem.visible.first, len(_arguments(function)))
+    _index("end", problem.visible.end, len(_arguments(function)))
+
+
 def _check_library_call(v: Scope, function: func.FuncOp, what: kinds.Library) -> None:
     """Its first op is a call with `disc.library`."""
     op = next(iter(function.entry_block.operations))
@@ -192,5 +215,6 @@ FUSIONS: dict[type[kinds.Fusion], Callable[..., None]] = {
     kinds.Dot: _check_dot,
     kinds.Convolution: _check_convolution,
     kinds.Attention: _check_attention,
+    kinds.AttentionGradient: _check_attention_gradient,
     kinds.Library: _check_library_call,
 }

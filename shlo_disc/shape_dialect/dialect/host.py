@@ -10,7 +10,12 @@ from typing import Any
 
 from shlo_disc.shape_dialect.dialect.library import LibraryFunction
 from shlo_disc.shape_dialect.dialect.ops import KernelAttr
-from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, ConvolutionProduct, MatrixProduct
+from shlo_disc.shape_dialect.dialect.problems import (
+    AttentionProblem,
+    ConvolutionProduct,
+    GradientProblem,
+    MatrixProduct,
+)
 from shlo_disc.shape_dialect.dialect.records import FunctionName, from_attribute, read_typed, to_attribute
 from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims
@@ -312,6 +317,26 @@ class AttentionCall:
 
 
 @dataclass(frozen=True)
+class AttentionGradientCall:
+    """The gradients of an attention; operands are numbered as in the op. `scratch` holds a row in each of `buffers`.
+
+    rows, gradient_rows: kernels, whose buffers are `row_operands` and `gradient_operands`, -1 - n for buffer n of a
+    block of rows: 0 the scores, `weights` the weights, the last two upstream scores and score gradients. `given` of
+    both has the first column that counts, and the number of those up to the last one.
+    """
+
+    tile: GemmTile
+    problem: GradientProblem
+    scratch: int
+    rows: KernelUse
+    gradient_rows: KernelUse
+    row_operands: tuple[int, ...]
+    gradient_operands: tuple[int, ...]
+    weights: int
+    buffers: int
+
+
+@dataclass(frozen=True)
 class LibraryCall:
     """A library function: its parameters, and the sizes of each operand and result."""
 
@@ -345,6 +370,7 @@ RECORDS: dict[str, type] = {
     "disc_host.product": DeviceProduct,
     "disc_host.convolution": ConvolutionCall,
     "disc_host.attention": AttentionCall,
+    "disc_host.attention_gradient": AttentionGradientCall,
     "disc_host.library": LibraryCall,
     "disc_host.copy": Bytes,
     "disc_host.clear": Bytes,
@@ -389,8 +415,8 @@ def write_op(
 
 __all__ = [
     "CALL", "DYNAMIC_DIMS", "FUSION", "GUARDS", "KERNEL", "KERNELS", "PRECISIONS", "RECORDS", "RUNTIME_SIZE",
-    "AttentionCall", "Bind", "Bytes", "Check", "ChosenKernel", "Constant", "ConvolutionCall", "DeviceEpilogue",
-    "DeviceProduct", "Gemm", "GemmEpilogue", "GemmProduct", "GemmTile", "Guard", "KernelUse", "LibraryCall",
+    "AttentionCall", "AttentionGradientCall", "Bind", "Bytes", "Check", "ChosenKernel", "Constant", "ConvolutionCall",
+    "DeviceEpilogue", "DeviceProduct", "Gemm", "GemmEpilogue", "GemmProduct", "GemmTile", "Guard", "KernelUse", "LibraryCall",
     "LibraryEpilogue", "Packed", "PackedFormat", "Plan", "Size", "buffer_type", "call_of", "kernel_attribute",
     "kernel_of", "write_op",
 ]  # fmt: skip

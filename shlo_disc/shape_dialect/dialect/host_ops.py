@@ -13,7 +13,7 @@ an op is told stands in one attribute, `call`, a dictionary with one dataclass a
 | `disc_host.constant` | | the buffer of a `memref.global` |
 | `disc_host.packed` | a right-hand side | its packed form, where the runtime has one |
 | `disc_host.launch` | inputs, outputs | runs a kernel |
-| `disc_host.gemm`, `.convolution`, `.attention` | as the call says | one call of the runtime |
+| `disc_host.gemm`, `.convolution`, `.attention`, `.attention_gradient` | as the call says | one call of the runtime |
 | `disc_host.product` | two sides, result, those of an epilogue | a matrix product on a device |
 | `disc_host.library` | inputs, outputs | calls a function of a library |
 | `disc_host.copy` | from, to | copies bytes |
@@ -90,6 +90,14 @@ class ProductOp(DiscHost.Operation, name="product"):
 
 class ConvolutionOp(DiscHost.Operation, name="convolution"):
     """A convolution that the runtime computes as a GEMM, or by Winograd's algorithm."""
+
+    buffers: Sequence[ext.Operand[Any]]
+    call: ir.DictAttr
+    verify_invariants = staticmethod(verify_by)
+
+
+class AttentionGradientOp(DiscHost.Operation, name="attention_gradient"):
+    """The gradients of an attention in query, key and value, for which its scores are computed again."""
 
     buffers: Sequence[ext.Operand[Any]]
     call: ir.DictAttr

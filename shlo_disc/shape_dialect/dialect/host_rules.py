@@ -14,6 +14,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     RECORDS,
     RUNTIME_SIZE,
     AttentionCall,
+    AttentionGradientCall,
     Bind,
     Bytes,
     Constant,
@@ -226,6 +227,10 @@ def _sizes_of(problem: MatrixProduct) -> Iterator[Expr]:
         yield from (axis.size, axis.lhs, axis.rhs, axis.result)
 
 
+_COLUMN_SIZES = 2
+"""The first column that counts, and the number of those up to the last one."""
+
+
 def _attention(v: Scope, op: ir.Operation) -> None:
     """Operand numbers are in range, and `rows` is a kernel that reads the scores and writes the weights."""
     call: AttentionCall = call_of(op)
@@ -234,11 +239,28 @@ def _attention(v: Scope, op: ir.Operation) -> None:
     _numbers(op, call.row_operands, least=-1)
     if problem.visible is not None:
         _numbers(op, [problem.visible.first, problem.visible.end])
-    given = 2 if problem.visible is not None else int(problem.causal is not None)
+    given = _COLUMN_SIZES if problem.visible is not None else int(problem.causal is not None)
     if call.row_operands.count(-1) != 2 or len(call.rows.given) != given:
         raise Malformed(f"@{call.rows.kernel} is not given scores and a place for weights")
     check_use(v, call.rows, len(call.row_operands))
     v.check_sizes([problem.columns, problem.depth, problem.width, problem.rows.size])
+
+
+def _attention_gradient(v: Scope, op: ir.Operation) -> None:
+    """Operand numbers are in range, and both kernels have as many buffers and sizes."""
+    call: AttentionGradientCall = call_of(op)
+    problem = call.problem
+    matrices = (
+        problem.query, problem.key, problem.value, problem.upstream,
+        problem.query_gradient, problem.key_gradient, problem.value_gradient,
+    )  # fmt: skip
+    _numbers(op, [*(m.number for m in matrices), problem.visible.first, problem.visible.end, call.scratch])
+    for use, operands in ((call.rows, call.row_operands), (call.gradient_rows, call.gradient_operands)):
+        _numbers(op, operands, least=-call.buffers)
+        if len(use.given) != _COLUMN_SIZES:
+            raise Malformed(f"@{use.kernel} is not given the columns that count")
+        check_use(v, use, len(operands))
+    v.check_sizes([*problem.batch, problem.rows, problem.columns, problem.depth, problem.width])
 
 
 def _library(v: Scope, op: ir.Operation) -> None:
@@ -349,6 +371,7 @@ HOST_RULES: dict[str, Callable[[Scope, ir.Operation], None]] = {
     "disc_host.product": _device_product,
     "disc_host.convolution": _convolution,
     "disc_host.attention": _attention,
+    "disc_host.attention_gradient": _attention_gradient,
     "disc_host.library": _library,
     "disc_host.copy": _bytes,
     "disc_host.clear": _bytes,

@@ -186,3 +186,43 @@ class AttentionProblem:
     rounds: bool = False
     causal: Causal | None = None
     visible: Visible | None = None
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Matrices, one for each entry of a batch: their operand or result, and strides of entries, rows and columns."""
+
+    number: int
+    batch: Dims
+    row: Expr
+    column: Expr
+
+
+@dataclass(frozen=True)
+class GradientProblem:
+    """The gradients of an attention in query, key and value, from the one in its result, `upstream`.
+
+    Scores, and weights from them, are computed again: upstream scores = upstream value', score gradients = gradient row
+    kernel of them, query gradient = score gradients key, key gradient = score gradients' query, value gradient =
+    weights' upstream. Matrices of `query` have `rows` rows of `depth` elements, those of `key` `columns` rows of them,
+    those of `value` rows of `width` elements. visible: as of an attention, while upstream scores are at most
+    `magnitude`.
+    """
+
+    element: str
+    batch: Dims
+    rows: Expr
+    columns: Expr
+    depth: Expr
+    width: Expr
+    query: Matrices
+    key: Matrices
+    value: Matrices
+    upstream: Matrices
+    query_gradient: Matrices
+    key_gradient: Matrices
+    value_gradient: Matrices
+    visible: Visible
+    visible_batch: Dims
+    visible_row: Expr
+    magnitude: int

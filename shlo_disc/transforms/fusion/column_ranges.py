@@ -18,6 +18,7 @@ from shlo_disc.shape_dialect.ops import ELEMENTWISE, GENERATORS, IOTAS
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.fusion.matrix_product import strides_of
+from shlo_disc.transforms.fusion.shared_functions import SharedFunctions
 from shlo_disc.transforms.fusion.visible_columns import Mask, Masks, Place, read_by
 
 _ZERO, _ONE = Expr.const(0), Expr.const(1)
@@ -35,6 +36,24 @@ class ColumnRanges:
     function: func.FuncOp
     arguments: tuple[int, ...]
     strides: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class CalledRanges:
+    """The first column that each row sees, and the one behind the last; their strides and the bound of the scores."""
+
+    values: tuple[ir.Value, ...]
+    strides: tuple[Expr, ...]
+    magnitude: int
+
+
+def called_ranges(
+    masks: Masks, ranges: ColumnRanges, operands: list[ir.Value], shared: SharedFunctions, before: ir.Operation
+) -> CalledRanges:
+    """The results of the kernel for an attention's row kernel that reads `operands`, of a call before an op."""
+    function = shared.add(ranges.function)
+    values = shared.results(function, [operands[i] for i in ranges.arguments], before)
+    return CalledRanges(values, ranges.strides, masks.magnitude)
 
 
 def column_ranges(masks: Masks, rows: Dims, name: str) -> ColumnRanges | None:
@@ -55,7 +74,8 @@ def column_ranges(masks: Masks, rows: Dims, name: str) -> ColumnRanges | None:
     type_ = ir.FunctionType.get([block.arguments[i].type for i in arguments], [result, result])
     function = func.FuncOp(name, type_, visibility="private")
     inputs = {block.arguments[i]: v for i, v in zip(arguments, function.add_entry_block().arguments, strict=True)}
-    with ir.InsertionPoint(function.entry_block):
+    maker = defining_op(masks.masks[0].value)
+    with function.location if maker is None else maker.location, ir.InsertionPoint(function.entry_block):
         positions = {axis: i for i, axis in enumerate(axes)} | {len(whole) - 1: len(domain) - 1}
         built = _Built(masks, inputs, domain, positions)
         func.ReturnOp(_first_and_end(built, masks.masks, domain))

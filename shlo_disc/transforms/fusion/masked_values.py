@@ -25,11 +25,14 @@ MOST_FACTOR, MOST_CONSTANT = 1 << 15, 1 << 40
 _ZERO_EXPONENT = {"f32": -200.0, "f64": -1500.0}
 """Arguments up to which an exponential is 0, with a margin."""
 
-_LIMITS = {"f32": (1.18e-38, 3.40e38), "f64": (2.3e-308, 1.79e308)}
-"""The smallest normal number and the largest one, with a margin."""
+_LIMITS = {"f32": (1.18e-38, 3.4028234663852886e38), "f64": (2.3e-308, 1.7976931348623157e308)}
+"""The smallest normal number, with a margin, and the largest one."""
 
 _ROUNDS = frozenset({"add", "subtract", "multiply", "divide"})
 """The ops that round."""
+
+MOST_COLUMNS = 1 << 31
+"""More than the elements of a row."""
 
 _NARROW_ROUNDING, _NARROW = 0.01, frozenset({"f16", "bf16"})
 """More than an op of 16 bits rounds by, relative to its result; and these elements."""
@@ -272,8 +275,10 @@ class MaskWalk:
         if body[0] == "stablehlo.maximum" and hidden.high <= seen.low:
             whole = Range(max(seen.low, start.low), max(seen.high, start.high))
             return MaskedValue(whole, whole, top=op.operands[0] if start == NONE else None)
-        if body[0] == "stablehlo.add" and hidden == ZERO and start == ZERO and seen.low >= 0:
+        if body[0] == "stablehlo.add" and hidden == ZERO and start == ZERO:
             whole = Range(value.peak.low if value.peak else 0, math.inf)
+            signed = Range(seen.low * MOST_COLUMNS, seen.high * MOST_COLUMNS)
+            whole = whole if seen.low >= 0 else signed
             return MaskedValue(whole, whole)
         return None
 

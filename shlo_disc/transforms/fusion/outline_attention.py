@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from shlo_disc.shape_dialect.build import broadcast, view
+from shlo_disc.shape_dialect.build import view
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.fusion import fusion_of, row_kernel_of, set_fusion
 from shlo_disc.shape_dialect.dialect.problems import Causal, Visible
@@ -22,7 +22,6 @@ from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.ops.views import root
-from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.fusion.attention import (
@@ -37,10 +36,12 @@ from shlo_disc.transforms.fusion.attention import (
 )
 from shlo_disc.transforms.fusion.attention_problem import CountedColumns, described
 from shlo_disc.transforms.fusion.causal import causal_columns, hidden_columns
-from shlo_disc.transforms.fusion.column_ranges import column_ranges
+from shlo_disc.transforms.fusion.column_ranges import CalledRanges, called_ranges, column_ranges
 from shlo_disc.transforms.fusion.masked_values import Scores
 from shlo_disc.transforms.fusion.online_softmax import OnlineSoftmax, online_softmax
 from shlo_disc.transforms.fusion.online_softmax import Scores as RowScores
+from shlo_disc.transforms.fusion.outline_gradient import outline_gradients
+from shlo_disc.transforms.fusion.outlined_calls import erase, erase_unused, zeros
 from shlo_disc.transforms.fusion.rematerialize import Rematerialized, with_rematerialized
 from shlo_disc.transforms.fusion.shared_functions import SharedFunctions
 from shlo_disc.transforms.fusion.slices import RowSlice
@@ -57,6 +58,8 @@ def outline_attentions(module: ir.Module, decisions: Decisions) -> None:
     """Replace the calls of every attention of a fused module by one, in place."""
     functions = SharedFunctions(module)
     names = (f"attention_{number}" for number in itertools.count())
+    if not is_online():
+        outline_gradients(module, functions, decisions)
     for block in all_blocks(entry_block(module)):
         for op in list(block.operations):
             found = find_attention(op.operation, functions.by_name) if op.operation.name == "func.call" else None
@@ -79,9 +82,9 @@ def _outline(module: ir.Module, found: Attention, shared: SharedFunctions, names
             new = func.CallOp(function, inputs)
     last.results[0].replace_all_uses_with(new.results[0])
     for call in (*(() if rounding is None else (rounding,)), *reversed(calls)):
-        _erase(call)
+        erase(call)
     for call in dict.fromkeys([*rows.inside, *slices]):
-        _erase_unused(call)
+        erase_unused(call)
 
 
 def _function(
@@ -118,7 +121,7 @@ def _function(
         if rounding is not None:
             sums = [view(values[found.context.results[0]], dims_of(rounding.operands[0]))]
             values[result] = func.CallOp(functions[callee_of(rounding)], sums).results[0]
-        func.ReturnOp([values[result], *(_zeros(*room) for room in scratch)])
+        func.ReturnOp([values[result], *(zeros(*room) for room in scratch)])
     inner = values[found.context.results[0]].owner.operation
     place = AttentionSite(inner, found.second, found.weights, rows.argument, functions)
     counted = rows.counted
@@ -188,18 +191,9 @@ def _causal(scores: Scores, softmax: OnlineSoftmax | None) -> Causal | None:
     return None if softmax is None else hidden_columns(replace(scores, x=softmax.x))
 
 
-@dataclass(frozen=True)
-class _Ranges:
-    """The first column that each row sees, and the one behind the last; their strides and the bound of the scores."""
-
-    values: tuple[ir.Value, ...]
-    strides: tuple[Expr, ...]
-    magnitude: int
-
-
 def _visible(
     module: ir.Module, found: Attention, shared: SharedFunctions, plain: Rematerialized, last: ir.Operation
-) -> tuple[Rematerialized, _Ranges | None]:
+) -> tuple[Rematerialized, CalledRanges | None]:
     """The row kernel with its masks inside, and a call before `last` that computes which columns they let rows see; or
     the plain kernel, where nothing is hidden for sure."""
     with ir.InsertionPoint(module.body):
@@ -213,10 +207,7 @@ def _visible(
         unused.operation.erase()
     if masks is None or ranges is None:
         return plain, None
-    function = shared.add(ranges.function)
-    operands = [parts.operands[i] for i in ranges.arguments]
-    values = shared.results(function, operands, last)
-    return parts, _Ranges(values, ranges.strides, masks.magnitude)
+    return parts, called_ranges(masks, ranges, parts.operands, shared, last)
 
 
 def _room_for_a_row(found: Attention) -> tuple[Dims, ir.Type]:
@@ -225,32 +216,6 @@ def _room_for_a_row(found: Attention) -> tuple[Dims, ir.Type]:
     (row,), element = dims_of(scores)[-1:], element_type_of(scores)
     is_same = element_type_of(found.rows.results[0]) == element
     return (row if is_same else row * 2,), element
-
-
-def _erase_unused(call: ir.Operation) -> None:
-    """Erase a call whose result nobody reads, and then those that it alone read."""
-    if any(True for _ in readers(call.results[0])):
-        return
-    producers = [defining_op(root(v)) for v in call.operands]
-    _erase(call)
-    for producer in dict.fromkeys(producers):
-        if producer is not None:
-            _erase_unused(producer)
-
-
-def _zeros(dims: Dims, element: ir.Type) -> ir.Value:
-    scalar = ir.RankedTensorType.get([], element)
-    number = ir.DenseElementsAttr.get_splat(scalar, ir.FloatAttr.get(element, 0.0))
-    zero = ir.Operation.create("stablehlo.constant", results=[scalar], attributes={"value": number})
-    return broadcast(zero.results[0], dims, [])
-
-
-def _erase(op: ir.Operation) -> None:
-    """Erase an op and the reshapes of its results that nobody reads."""
-    for result in op.results:
-        for use in list(result.uses):
-            _erase(use.owner.operation)
-    op.erase()
 
 
 # ---- sums that are rounded ------------------------------------------------------------------------------------------

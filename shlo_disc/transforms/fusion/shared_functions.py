@@ -75,12 +75,19 @@ class SharedFunctions:
         return function
 
     def results(self, function: func.FuncOp, operands: list[ir.Value], before: ir.Operation) -> tuple[ir.Value, ...]:
-        """The results of a call of a function that has no effects: of an earlier one, or of a new one before an op."""
+        """The results of a call of a function that has no effects, which stands before an op.
+
+        It is an earlier one of the block where there is one. Its operands have to be there before the op.
+        """
         key = function.name.value, tuple(operands), before.block
         if key not in self._results:
             with ir.InsertionPoint(before):
                 self._results[key] = func.CallOp(function, operands).operation
-        return tuple(self._results[key].results)
+        call = self._results[key]
+        order = {op.operation: number for number, op in enumerate(before.block.operations)}
+        if order[call] > order[before]:
+            call.move_before(before)
+        return tuple(call.results)
 
     def erase_left(self) -> None:
         """Erase the functions that nothing calls any more, at the end of a pass."""

@@ -124,7 +124,7 @@ def places_of(scores: Scores) -> dict[ir.Value, Place | None]:
     how. Positions, which nothing is read for, have any."""
     *operations, last = (op.operation for op in scores.function.entry_block.operations)
     rank = len(dims_of(last.operands[0]))
-    places: dict[ir.Value, Place | None] = {last.operands[0]: tuple(range(rank))}
+    places: dict[ir.Value, Place | None] = {v: tuple(range(len(dims_of(v)))) for v in last.operands}
     for op in reversed(operations):
         if op.results[0] not in places or op.name in GENERATORS:
             continue
@@ -184,12 +184,16 @@ def _hidden_weights_are_zero(m: Masks) -> bool:
 
 @VISIBLE_COLUMNS.requires("each value that masks or scores are part of is read in one place")
 def _values_have_one_place(m: Masks) -> bool:
-    block = m.scores.function.entry_block
-    scores = block.arguments[m.scores.argument]
-    dependent = {scores, *(mask.value for mask in m.masks)}
+    return have_one_place(m.scores, m.places, {mask.value for mask in m.masks})
+
+
+def have_one_place(scores: Scores, places: dict[ir.Value, Place | None], values: set[ir.Value]) -> bool:
+    """Tells whether what is made of the scores, and of other values, is read for one element of the scores each."""
+    block = scores.function.entry_block
+    whole = block.arguments[scores.argument]
+    dependent = {whole, *values}
     for op in block.operations:
         if not dependent.isdisjoint(op.operands):
             dependent.update(op.results)
-    return m.places.get(scores) == tuple(range(m.walks[0].rank)) and all(
-        m.places.get(v, ()) is not None for v in dependent
-    )
+    is_whole = places.get(whole) == tuple(range(len(dims_of(whole))))
+    return is_whole and all(places.get(v, ()) is not None for v in dependent)

@@ -108,6 +108,44 @@ struct DiscVisible {
   int64_t magnitude;
 };
 
+/// Matrices, one for each entry of a batch. Strides count elements.
+struct DiscMatrices {
+  const void *data;
+  int64_t batch[5];
+  int64_t row, column;
+};
+
+/// A kernel whose work items are rows, some of whose buffers are a thread's.
+struct DiscRowKernel {
+  DiscKernel kernel;
+  int64_t words; // of its arguments; at most 256
+  int64_t place[8]; // which of them is the address of each buffer of a thread; -1 if none is
+  int64_t first, end; // which of them say the first column that counts, and the one behind the last
+};
+
+/// The gradients of an attention, for each batch entry. Buffers are of rows of m x n: 0 is query[m, d] key[n, d]', from
+/// which `rows` computes others, one of which has the weights; the last but one is upstream[m, w] value[n, w]', from
+/// which `gradient_rows` computes the last one, the gradients of the scores. query_gradient[m, d] = last key,
+/// key_gradient[n, d] = last' query, value_gradient[n, w] = weights' upstream. The arguments of both kernels follow.
+struct DiscAttentionGradient {
+  int64_t format; // of floats, as in gemm_formats.h: one that is plain
+  int64_t batch_rank; // 0..5
+  int64_t batch[5];
+  int64_t m, n, d, w;
+  DiscMatrices query, key, value, upstream, query_gradient, key_gradient, value_gradient;
+  DiscTile tile;
+  int64_t tile_rows, tile_columns;
+  DiscRowKernel rows, gradient_rows;
+  int64_t buffers; // 3..8
+  int64_t weights; // which buffer has them
+  void *row; // scratch for a row of each buffer
+  int64_t visible_batch[5];
+  int64_t visible_m;
+  const int32_t *first, *end; // which columns each row sees, as in DiscVisible
+  int64_t magnitude; // of scores, up to which what is hidden is exactly 0
+  int64_t upstream_magnitude; // of the last buffer but one, up to which that is so
+};
+
 /// A size of a batch of matrices, and the elements from one to the next in each of A, B and C.
 struct DiscBatchAxis {
   int64_t size, a, b, c;
@@ -169,6 +207,7 @@ struct DiscRuntime {
   /// Called now and then in the trips of a loop inside of a kernel on processors, by whichever thread is there, unless
   /// it is null. Not 0: nobody will read what the kernel writes, and it returns.
   int64_t (*has_ended)(const DiscRuntime *runtime);
+  void (*attention_gradient)(const DiscRuntime *runtime, const DiscAttentionGradient *gradient, int64_t command);
 };
 
 /// Fills `words` for one set of symbol values; 0, or 1 + the index of the first check that failed.

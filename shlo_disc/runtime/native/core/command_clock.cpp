@@ -10,6 +10,7 @@ CommandRun described(const DiscDot *) { return {.kind = "product"}; }
 CommandRun described(int64_t index, const int64_t *) { return {.call = index}; }
 CommandRun described(const DiscConvolution *) { return {.kind = "convolution"}; }
 CommandRun described(const DiscAttention *) { return {.kind = "attention"}; }
+CommandRun described(const DiscAttentionGradient *) { return {.kind = "attention_gradient"}; }
 CommandRun described(int64_t kernel, const int64_t *, int64_t, int64_t) { return {.gpu_kernel = kernel}; }
 CommandRun described(const DiscProduct *) { return {.kind = "product"}; }
 CommandRun described(void *, const void *, int64_t) { return {.kind = "copy"}; }
@@ -43,6 +44,7 @@ ObservedRuntime::ObservedRuntime(const DiscRuntime &runtime) : plain_(runtime), 
   observed_.call = observed<&DiscRuntime::call, int64_t, const int64_t *>;
   observed_.convolution = observed<&DiscRuntime::convolution, const DiscConvolution *>;
   observed_.attention = observed<&DiscRuntime::attention, const DiscAttention *>;
+  observed_.attention_gradient = observed<&DiscRuntime::attention_gradient, const DiscAttentionGradient *>;
   observed_.enqueue = observed<&DiscRuntime::enqueue, int64_t, const int64_t *, int64_t, int64_t>;
   observed_.product = observed<&DiscRuntime::product, const DiscProduct *>;
   observed_.copy = observed<&DiscRuntime::copy, void *, const void *, int64_t>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attention.h"
 
-#include "core/aligned.h"
+#include "attention_blocks.h"
 #include "core/bfloat16.h"
 #include "blas.h"
 #include "gemm_blocks.h"
@@ -28,45 +28,7 @@ constexpr int64_t kTilesInPlace = 4;           // below as many, a matrix is rea
 constexpr int64_t kWorkToShare = 1 << 17;      // multiply-adds that pay for handing a range to another thread
 constexpr int64_t kItemsPerThread = 4;         // enough to even out a thread that loses its processor
 constexpr int64_t kFewRows = 3;                // for which packing the key would cost more than the product
-constexpr int64_t kMostRowWords = 256;
 constexpr int64_t kVisibleFollows = -2;        // of DiscAttention::bound
-constexpr double kRounding = 1.01;             // a sum of products is larger than it should be by less than this factor
-constexpr size_t kAlignment = 64;
-
-/// Memory of a thread, kept for its next block and grown where that needs more; null where there is none.
-char *thread_memory(size_t bytes) {
-  thread_local AlignedMemory own;
-  thread_local size_t size = 0;
-  if (size < bytes) {
-    own.replace(bytes);
-    size = own.address() == nullptr ? 0 : bytes;
-  }
-  return own.address();
-}
-
-/// The largest magnitude of `count` elements; infinity or NaN if one of them is, because their bits are the largest.
-template <typename T> T largest(const T *elements, int64_t step, int64_t count) {
-  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-  Bits found = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    Bits bits = std::bit_cast<Bits>(elements[i * step]) & std::numeric_limits<Bits>::max();
-    found = bits > found ? bits : found;
-  }
-  return std::bit_cast<T>(found);
-}
-
-/// The same of a matrix, infinity where an element is not finite.
-template <typename T>
-T largest(const T *elements, int64_t rows, int64_t row_step, int64_t columns, int64_t column_step) {
-  if (column_step != 1 && row_step == 1)
-    return largest(elements, columns, column_step, rows, row_step);
-  T found = 0;
-  for (int64_t row = 0; row < rows; ++row) {
-    T other = largest(elements + row * row_step, column_step, columns);
-    found = std::isfinite(other) ? std::max(found, other) : std::numeric_limits<T>::infinity();
-  }
-  return found;
-}
 
 /// Sums have type T, as have the words of packed forms. Weights have the operands' type: where that is narrower, they do
 /// not lie where the scores are.
@@ -76,9 +38,6 @@ public:
   void run(ThreadPool &pool) const;
 
 private:
-  struct Columns {
-    int64_t first, end;
-  };
   /// Where a thread has what it works on.
   struct AttentionScratch {
     Columns *counted; // by the rows of each tile
@@ -371,21 +330,16 @@ template <typename T> void Attention<T>::count_columns(const Block &block, Atten
   }
 }
 
-/// The columns that some row of a tile sees; all of them if one sees none, and so has weights for all.
-template <typename T> typename Attention<T>::Columns Attention<T>::seen(const Block &block, int64_t tile) const {
-  Columns all{p_.n, 0};
-  for (int64_t row = row_of(tile) - block.first_row; row < row_of(tile + 1) - block.first_row; ++row) {
-    int64_t first = block.first[row * visible_->m], end = block.end[row * visible_->m];
-    if (first >= end)
-      return {0, p_.n};
-    all = {std::min(all.first, first), std::max(all.end, end)};
-  }
+/// The columns that some row of a tile sees, from the first one of a panel on.
+template <typename T> Columns Attention<T>::seen(const Block &block, int64_t tile) const {
+  int64_t row = (row_of(tile) - block.first_row) * visible_->m;
+  Columns all = seen_columns(block.first + row, block.end + row, visible_->m, row_of(tile + 1) - row_of(tile), p_.n);
   return {all.first / columns_ * columns_, all.end};
 }
 
 /// The columns that count in at least one tile.
 template <typename T>
-typename Attention<T>::Columns Attention<T>::counted(const Block &block, const AttentionScratch &scratch) const {
+Columns Attention<T>::counted(const Block &block, const AttentionScratch &scratch) const {
   Columns all = counted(block, block.first_tile, scratch);
   for (int64_t tile = block.first_tile + 1; tile < block.end_tile; ++tile) {
     Columns columns = counted(block, tile, scratch);

@@ -36,6 +36,7 @@ CheckingRuntime::CheckingRuntime(const DiscRuntime &runtime, ThreadPool &pool, s
   checking_.call = forward<&DiscRuntime::call, int64_t, const int64_t *, int64_t>;
   checking_.convolution = convolution;
   checking_.attention = forward<&DiscRuntime::attention, const DiscAttention *, int64_t>;
+  checking_.attention_gradient = forward<&DiscRuntime::attention_gradient, const DiscAttentionGradient *, int64_t>;
   for (std::shared_ptr<RememberedForm> &form : forms)
     checks_.push_back({std::move(form), std::nullopt});
   std::ranges::sort(checks_, {}, [](const Check &check) { return check.form->block->address(); });

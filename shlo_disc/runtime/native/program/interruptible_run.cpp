@@ -47,6 +47,7 @@ constinit const DiscRuntime InterruptibleRun::kAsking = {
     .product = nullptr,
     .trip = trip,
     .has_ended = has_ended,
+    .attention_gradient = asking<&DiscRuntime::attention_gradient, const DiscAttentionGradient *, int64_t>,
 };
 
 InterruptibleRun::InterruptibleRun(const SegmentRun &run, IsInterrupted is_interrupted)

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "kernels/attention.h"
+#include "kernels/attention_gradient.h"
 #include "kernels/blas.h"
 #include "kernels/convolution.h"
 #include "kernels/dot.h"
@@ -43,6 +44,10 @@ void attention(const DiscRuntime *runtime, const DiscAttention *problem, int64_t
   run_attention(pool_of(runtime), *problem);
 }
 
+void attention_gradient(const DiscRuntime *runtime, const DiscAttentionGradient *problem, int64_t) {
+  run_attention_gradient(pool_of(runtime), *problem);
+}
+
 void library_call(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t) {
   const RunContext &context = context_of(runtime);
   try { // nothing is thrown through compiled code
@@ -60,6 +65,7 @@ public:
       calls_.push_back({spec, bind_library_function(spec)});
     runtime_.launch = launch, runtime_.dot = dot, runtime_.opaque = &context_, runtime_.call = library_call;
     runtime_.convolution = convolution, runtime_.attention = attention;
+    runtime_.attention_gradient = attention_gradient;
   }
 
 protected:
