@@ -138,6 +138,11 @@ class AttentionGradient:
         """The sizes of the scores in the row kernel, which may be merged."""
         return dims_of(self.row_function.entry_block.arguments[self.argument])
 
+    @property
+    def upstream_whole(self) -> Dims:
+        """The sizes of the scores in the row kernel of the gradient."""
+        return dims_of(self.gradient_function.entry_block.arguments[self.upstream_argument])
+
 
 def _made_by_product(rows: ir.Operation, functions: Functions) -> tuple[int, Product] | None:
     """The operand of a row kernel that a product makes, which only this kernel reads."""
@@ -213,34 +218,34 @@ def _has_one_axis(p: Product) -> bool:
 
 @ATTENTION_GRADIENT.requires("row kernels read and write elements of a row where they stand")
 def _row_kernels_are_in_step(a: AttentionGradient) -> bool:
-    for function, argument in ((a.row_function, a.argument), (a.gradient_function, a.upstream_argument)):
-        read = dims_of(function.entry_block.arguments[argument])
-        if not fusion_of(function).collapsed or columns_of(function) != 1 or read != a.whole:
-            return False
-    *_, last = a.gradient_function.entry_block.operations
-    return a.whole[-1:] == a.dims[-1:] and dims_of(last.operands[0]) == a.whole
+    kernels = ((a.row_function, a.whole, a.weights), (a.gradient_function, a.upstream_whole, 0))
+    return all(
+        fusion_of(function).collapsed
+        and columns_of(function) == 1
+        and whole[-1:] == a.dims[-1:]
+        and dims_of(_returned(function)[result]) == whole
+        for function, whole, result in kernels
+    )
 
 
 @ATTENTION_GRADIENT.requires("what the gradient reads of the row kernel runs along its rows, or is one number a row")
 def _results_are_of_rows(a: AttentionGradient) -> bool:
-    *_, last = a.row_function.entry_block.operations
-    results = [last.operands[i] for i in a.kept]
-    arguments = a.gradient_function.entry_block.arguments
-    made = {a.rows.results[i]: dims_of(v) for i, v in zip(a.kept, results, strict=True)}
-    read = zip(a.gradient_rows.operands, arguments, strict=True)
-    is_same = all(dims_of(argument) == made[root(v)] for v, argument in read if root(v) in made)
-    return is_same and all(dims in (a.whole, a.whole[:-1]) for dims in made.values())
+    made = {a.rows.results[i]: dims_of(_returned(a.row_function)[i]) for i in a.kept}
+    if any(dims not in (a.whole, a.whole[:-1]) for dims in made.values()):
+        return False
+    read = zip(a.gradient_rows.operands, a.gradient_function.entry_block.arguments, strict=True)
+    rows, whole = a.upstream_whole[:-1], a.upstream_whole
+    return all(dims_of(v) == (whole if made[root(o)] == a.whole else rows) for o, v in read if root(o) in made)
+
+
+def _returned(function: func.FuncOp) -> list[ir.Value]:
+    *_, last = function.entry_block.operations
+    return list(last.operands)
 
 
 @ATTENTION_GRADIENT.requires("the runtime takes so many buffers for a block of rows")
 def _buffers_are_few(a: AttentionGradient) -> bool:
     return len(a.kept) + 3 <= MOST_BUFFERS
-
-
-@ATTENTION_GRADIENT.requires("no number of a row depends on another row")
-def _weights_are_along_columns(a: AttentionGradient) -> bool:
-    *_, last = a.row_function.entry_block.operations
-    return dims_of(last.operands[a.weights]) == a.whole
 
 
 @ATTENTION_GRADIENT.requires("both products of a matrix read it the same way")
