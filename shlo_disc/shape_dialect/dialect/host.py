@@ -415,8 +415,8 @@ def write_op(
 
 __all__ = [
     "CALL", "DYNAMIC_DIMS", "FUSION", "GUARDS", "KERNEL", "KERNELS", "PRECISIONS", "RECORDS", "RUNTIME_SIZE",
-    "AttentionCall", "AttentionGradientCall", "Bind", "Bytes", "Check", "ChosenKernel", "Constant", "ConvolutionCall",
-    "DeviceEpilogue", "DeviceProduct", "Gemm", "GemmEpilogue", "GemmProduct", "GemmTile", "Guard", "KernelUse", "LibraryCall",
-    "LibraryEpilogue", "Packed", "PackedFormat", "Plan", "Size", "buffer_type", "call_of", "kernel_attribute",
-    "kernel_of", "write_op",
+    "AttentionCall", "AttentionGradientCall", "Bind", "Bytes", "Check", "ChosenKernel", "Constant",
+    "ConvolutionCall", "DeviceEpilogue", "DeviceProduct", "Gemm", "GemmEpilogue", "GemmProduct", "GemmTile",
+    "Guard", "KernelUse", "LibraryCall", "LibraryEpilogue", "Packed", "PackedFormat", "Plan", "Size",
+    "buffer_type", "call_of", "kernel_attribute", "kernel_of", "write_op",
 ]  # fmt: skip

@@ -6,6 +6,9 @@ The proof is that of a causal mask (`causal.py`), with the mask in place of the 
 elements that it hides change no reduction, and their weights are exactly 0, if the row sees an element and the scores
 are no larger than a magnitude. Masks may be several: what one of them hides is hidden.
 
+Where -inf stands for hidden elements of a softmax, scores may be anything, such as sums with a bias: either the largest
+element of a row is finite, and the weights of hidden ones are exactly 0, or all weights of the row are NaN.
+
 Which columns a row sees is computed once a call, for all attentions of a mask (`column_ranges.py`).
 """
 
@@ -18,12 +21,22 @@ from dataclasses import dataclass
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, GENERATORS, RESHAPES
+from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.causal import MAGNITUDES
-from shlo_disc.transforms.fusion.masked_values import EITHER, ONE, ZERO, MaskedValue, MaskWalk, Scores
+from shlo_disc.transforms.fusion.masked_values import EITHER, NONE, ONE, ZERO, MaskedValue, MaskWalk, Scores
+from shlo_disc.transforms.fusion.online_softmax import Scores as RowScores
+from shlo_disc.transforms.fusion.online_softmax import online_softmax
 
 VISIBLE_COLUMNS: Pattern[Masks] = Pattern("visible-columns", "columns that no row of a tile sees are not computed")
+
+VISIBLE_SOFTMAX: Pattern[Masks] = Pattern(
+    "visible-softmax", "columns that no row of a tile sees are not computed, where -inf stands for them"
+)
+
+ANY_MAGNITUDE = 1 << 62
+"""Larger than scores are: what is hidden shows through none."""
 
 MOST_MASKS = 3
 """Masks of a row kernel for which a proof is tried."""
@@ -59,25 +72,29 @@ def visible_columns(scores: Scores) -> Masks | None:
     places, booleans = places_of(scores), list(_booleans(scores))
     if not 0 < len(booleans) <= MOST_MASKS:
         return None
-    for count, magnitude in itertools.product(range(len(booleans), 0, -1), MAGNITUDES):
+    for count in range(len(booleans), 0, -1):
         for chosen in itertools.combinations(booleans, count):
             for sides in itertools.product((False, True), repeat=count):
-                masks = tuple(map(Mask, chosen, sides))
-                found = VISIBLE_COLUMNS.match(lambda m: _walked(scores, m, places, magnitude), masks)  # noqa: B023
+                found = _proved(scores, tuple(map(Mask, chosen, sides)), places)
                 if found is not None:
                     return found
     return None
 
 
-def _walked(scores: Scores, masks: tuple[Mask, ...], places: dict[ir.Value, Place | None], magnitude: int) -> Masks:
-    walks = tuple(_Walk(scores, magnitude, masks, hiding) for hiding in masks)
-    return Masks(scores, masks, places, magnitude, walks)
+def _proved(scores: Scores, masks: tuple[Mask, ...], places: dict[ir.Value, Place | None]) -> Masks | None:
+    for magnitude in MAGNITUDES:
+        walks = tuple(_Walk(scores, magnitude, masks, hiding) for hiding in masks)
+        found = VISIBLE_COLUMNS.match(lambda m: Masks(scores, m, places, magnitude, walks), masks)  # noqa: B023
+        if found is not None:
+            return found
+    walks = tuple(_Walk(scores, None, masks, hiding) for hiding in masks)
+    return VISIBLE_SOFTMAX.match(lambda m: Masks(scores, m, places, ANY_MAGNITUDE, walks), masks)
 
 
 class _Walk(MaskWalk):
     """A walk over a kernel whose seen elements are those that no mask hides, and the hidden ones those of one mask."""
 
-    def __init__(self, scores: Scores, magnitude: int, masks: tuple[Mask, ...], hiding: Mask):
+    def __init__(self, scores: Scores, magnitude: int | None, masks: tuple[Mask, ...], hiding: Mask):
         super().__init__(scores, magnitude)
         self.masks: dict[ir.Value, MaskedValue] = {}
         for mask in masks:
@@ -197,3 +214,36 @@ def have_one_place(scores: Scores, places: dict[ir.Value, Place | None], values:
             dependent.update(op.results)
     is_whole = places.get(whole) == tuple(range(len(dims_of(whole))))
     return is_whole and all(places.get(v, ()) is not None for v in dependent)
+
+
+@VISIBLE_COLUMNS.requires(
+    "masks are made of integers and booleans, so that they are the same wherever they are computed"
+)
+def _masks_are_of_integers(m: Masks) -> bool:
+    pending, seen = [mask.value for mask in m.masks], set[ir.Value]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if not isinstance(element_type_of(value), ir.IntegerType):
+            return False
+        op = defining_op(value)
+        pending += [] if op is None else list(op.operands)
+    return True
+
+
+# ---- where -inf stands for what is hidden ---------------------------------------------------------------------------
+
+
+@VISIBLE_SOFTMAX.requires("the kernel is a softmax of elements that are -inf where they are hidden")
+def _hidden_elements_are_infinite(m: Masks) -> bool:
+    softmax = online_softmax(RowScores(m.scores.function, m.scores.argument))
+    return softmax is not None and all(walk.known[softmax.x].hidden == NONE for walk in m.walks)
+
+
+VISIBLE_SOFTMAX.requires("scores have axes of rows and columns")(_scores_have_rows)
+VISIBLE_SOFTMAX.requires("each value that masks or scores are part of is read in one place")(_values_have_one_place)
+VISIBLE_SOFTMAX.requires(
+    "masks are made of integers and booleans, so that they are the same wherever they are computed"
+)(_masks_are_of_integers)
