@@ -106,6 +106,12 @@ module {
       %1 = irdl.base "#builtin.dictionary" 
       irdl.attributes {"call" = %1}
     }
+    irdl.operation @attention_gradient {
+      %0 = irdl.any
+      irdl.operands(buffers: variadic %0)
+      %1 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %1}
+    }
     irdl.operation @attention {
       %0 = irdl.any
       irdl.operands(buffers: variadic %0)

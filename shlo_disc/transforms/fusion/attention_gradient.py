@@ -158,7 +158,7 @@ def _made_by_product(rows: ir.Operation, functions: Functions) -> tuple[int, Pro
 def _by_columns(
     scores: ir.Value, calls: list[ir.Operation], functions: Functions
 ) -> tuple[Product | None, Product | None]:
-    """Of two products that read scores, the one that contracts columns and the one that contracts rows."""
+    """The one of two products of scores that contracts columns, and the one that contracts rows."""
     found: dict[int, Product] = {}
     for call in calls:
         product = product_of_call(call, functions)

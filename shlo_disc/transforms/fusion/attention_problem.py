@@ -26,7 +26,7 @@ _UNIT = AttentionAxis(_ONE, _ZERO, _ZERO, _ZERO, _ZERO)
 
 @dataclass(frozen=True)
 class CountedColumns:
-    """Which columns of an attention's rows count: those up to a diagonal, or those that a mask lets rows see.
+    """The columns of an attention's rows that count: those up to a diagonal, or those that a mask lets rows see.
 
     strides: for each axis of rows of the scores, that in what says which columns rows see.
     """

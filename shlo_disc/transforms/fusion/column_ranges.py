@@ -123,7 +123,7 @@ def _product(sizes: list[Expr]) -> Expr:
 
 
 def place_of(masks: Masks, mask: Mask) -> Place:
-    """Where a mask lies among the scores. Raises CompilerError where that is not one place."""
+    """The place of a mask among the scores. Raises CompilerError where that is not one place."""
     place = masks.places[mask.value]
     if place is None:
         raise CompilerError("fuse: a mask is read in several places")
@@ -132,7 +132,7 @@ def place_of(masks: Masks, mask: Mask) -> Place:
 
 @dataclass
 class _Slice:
-    """What masks are made of: the arguments of the kernel, and the axes of the scores along which they change."""
+    """The makers of masks: the arguments of the kernel, and the axes of the scores along which they change."""
 
     masks: Masks
     arguments: set[int] = field(default_factory=set)

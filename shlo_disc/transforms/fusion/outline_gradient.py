@@ -64,7 +64,7 @@ class _Planned:
 
     @staticmethod
     def of(module: ir.Module, found: AttentionGradient, shared: SharedFunctions) -> _Planned | None:
-        """What is known of a gradient; None where its mask hides nothing for sure."""
+        """A gradient with its proof; None where its mask hides nothing for sure."""
         with ir.InsertionPoint(module.body):
             function = _with_results(found.row_function, found.kept, shared.unique("kept_rows"))
         with ir.InsertionPoint(found.rows):

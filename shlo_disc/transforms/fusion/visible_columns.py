@@ -137,8 +137,7 @@ def _booleans(scores: Scores) -> Iterator[ir.Value]:
 
 
 def places_of(scores: Scores) -> dict[ir.Value, Place | None]:
-    """Where each value of a kernel lies among its scores; None where it is read in several places, or it is not known
-    how. Positions, which nothing is read for, have any."""
+    """The place of each value of a kernel among its scores; None where it has several, or it is not known how."""
     *operations, last = (op.operation for op in scores.function.entry_block.operations)
     rank = len(dims_of(last.operands[0]))
     places: dict[ir.Value, Place | None] = {v: tuple(range(len(dims_of(v)))) for v in last.operands}

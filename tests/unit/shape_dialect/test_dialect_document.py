@@ -30,7 +30,7 @@ def test_the_irdl_is_up_to_date() -> None:
 
 
 def test_every_op_has_an_example() -> None:
-    long = {"disc_host.convolution", "disc_host.attention"}
+    long = {"disc_host.convolution", "disc_host.attention", "disc_host.attention_gradient"}
     assert {*examples(), *long} == {op.OPERATION_NAME for op in (*Disc.operations, *DiscHost.operations)}
 
 
