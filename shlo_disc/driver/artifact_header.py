@@ -11,6 +11,7 @@ from shlo_disc.driver.call_checks import data_message, size_message
 from shlo_disc.driver.compilation import Compilation, made
 from shlo_disc.lowering.host.segments import function_name
 from shlo_disc.lowering.host_llvm.program import LoweredProgram
+from shlo_disc.lowering.launches import launches_in
 from shlo_disc.options import CPU
 from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.host import Check
@@ -45,7 +46,7 @@ def _program_header(c: Compilation) -> dict[str, Any]:
     names = [source.name for source in c.signature.symbols]
     symbols = [_symbol_row(s, known[s.name], names) for s in c.signature.symbols]
     header = {
-        "format": 1 if all("less" not in row["solve"] for row in symbols) else 2,
+        "format": _format(c, symbols),
         "name": c.signature.name,
         "target": _target_row(c),
         "symbols": symbols,
@@ -58,6 +59,13 @@ def _program_header(c: Compilation) -> dict[str, Any]:
         **first,
     }
     return {**header, "segments": later} if later else header
+
+
+def _format(c: Compilation, symbols: list[dict[str, Any]]) -> int:
+    """The oldest format that has what the program needs."""
+    if any(launched.kind == "attention_gradient" for launched in launches_in(made(c.module).operation)):
+        return 3
+    return 1 if all("less" not in row["solve"] for row in symbols) else 2
 
 
 def _target_row(c: Compilation) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from shlo_disc.shape_dialect.utils.windows import window_of
 from shlo_disc.verify.accesses import Walk, reads_of
 from shlo_disc.verify.attention import verify_attention
 from shlo_disc.verify.recurrences import verify_recurrence
+from shlo_disc.verify.visible_columns import verify_visible_columns
 
 Kernels = Mapping[str, func.FuncOp]
 Rows = tuple[Expr, Expr | None]
@@ -58,12 +59,24 @@ def verify_fusions(module: ir.Module, facts: Facts | None = None) -> None:
             verify_attention(function, kernels)
         if _kind(function) == "recurrence":
             verify_recurrence(function)
+        if not is_fusion(function):
+            _verify_calls(function.entry_block, kernels)
         if _kind(function) == "row_reduce" and columns_of(function):
             _verify_rows(function)
         if _kind(function) == "reduce" and is_by_columns(function):
             _verify_columns(function)
         if _kind(function) == "scan":
             _verify_scan(function, facts)
+
+
+def _verify_calls(block: ir.Block, kernels: Kernels) -> None:
+    """Check what calls of attentions say of columns that other calls have computed."""
+    for op in block.operations:
+        if op.operation.name == "func.call" and _kind(kernels[callee_of(op)]) in ("attention", "attention_gradient"):
+            verify_visible_columns(op.operation, kernels[callee_of(op)], kernels)
+        for region in op.operation.regions:
+            for inner in region.blocks:
+                _verify_calls(inner, kernels)
 
 
 def _verify_rows(function: func.FuncOp) -> None:

@@ -95,7 +95,7 @@ def load(**changes: Any) -> Any:
 
 
 BAD_HEADERS: list[dict[str, Any]] = [
-    {"format": 3},
+    {"format": 4},
     {"format": 0},
     {"format": KeyError},
     {"target": KeyError},

@@ -12,7 +12,7 @@ namespace disc {
 namespace {
 
 constexpr size_t kMostHeaderBytes = size_t{64} << 20;
-constexpr int64_t kHeaderFormat = 2; // the newest; 1 has no symbols that are solved from several sizes
+constexpr int64_t kHeaderFormat = 3; // the newest; 2 has no gradients of attentions, 1 no symbols solved from several sizes
 constexpr std::string_view kArchitecture = "x86_64";
 
 template <typename T> struct IsList : std::false_type {};

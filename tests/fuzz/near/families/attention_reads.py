@@ -90,6 +90,39 @@ def hidden(b: Builder) -> Sequence[int]:
     return [b("einsum", p, k, spec="qk,ke->qe")]
 
 
+@family("attention-visible", "visible-columns", "visible-softmax", "attention-gradient", "attention")
+def visible(b: Builder) -> Sequence[int]:
+    """Formulas of comparisons of integers of rows with those of columns, which hide elements of the scores.
+
+    Some rows see nothing, some masks are read by the weights as well, and some numbers show through.
+    """
+    rows, columns = b.any(((90, 100), (128, 70), (57, 200), (20, 90)))
+    q, k, v = b.arg(2, rows, 8), b.f("tanh", b.arg(2, columns, 8)), b.arg(2, columns, b.dim(8))
+    scores = b("einsum", q, k, spec="hqd,hkd->hqk")
+    one = b("index", scores, axis=0, at=0)
+    mask = _comparison(b, one, rows, columns)
+    for _ in range(b.pick(0, 1, 2)):
+        mask = b.two(b.any(("and", "or", "xor")), mask, _comparison(b, one, rows, columns))
+    if b.flip(0.3):
+        scores = b.two("add", scores, b.arg(rows, columns), lift=[0])
+    fill = b.pick("-1000000000.0", "-inf", "-1e+30", "-5.0", "0.0")
+    if fill == "-inf":
+        mask = b.two("or", mask, b("mask", one, compare="ge", offset=0, rows=1, columns=1))
+    everywhere = b.two("and", mask, b("mask", scores, compare="ge", offset=columns, rows=0, columns=1), lift=[0])
+    p = b("along", b("fill", everywhere, scores, value=fill, invert=b.flip(0.2)), f="softmax", axis=2)
+    if b.flip(0.2):
+        p = b("fill", everywhere, p, value=b.pick("0.0", "1.0"), invert=False)
+    return [b("einsum", p, v, spec="hqk,hke->hqe")]
+
+
+def _comparison(b: Builder, scores: int, rows: int, columns: int) -> int:
+    """An integer of each row compared with one of each column, or with its place and an integer."""
+    place = b("iota", scores, axis=1, dtype="int32")
+    of_column = b.two(b.pick("add", "sub", "mul"), place, b.arg(columns, dtype="int32", fill="index:6"), lift=[0])
+    of_row = b.arg(rows, dtype="int32", fill=f"index:{b.any((6, columns))}")
+    return int(b.two(b.any(("eq", "ge", "le", "gt", "lt")), of_column, of_row, lift=[1]))
+
+
 def _masked(b: Builder, x: int, value: str) -> int:
     mask = b("mask", x, compare="ge", offset=b.pick(0, 1, -1, 3), rows=1, columns=1)
     return int(b("fill", mask, x, value=value, invert=False))
