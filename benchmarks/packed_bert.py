@@ -164,7 +164,7 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         ours = shlo_disc.jit(function, dynamic=(None, Tokens(*["1, t"] * 4)), options=chosen)
         jitted = jax.jit(function)
         by_buckets = _by_buckets if what == "train" else lambda w, buckets: [jitted(w, b) for b in buckets]  # noqa: B023
-        functions = {"ours": ours, "padded": jitted, "buckets": by_buckets}
+        functions: dict[str, Callable[..., Any]] = {"ours": ours, "padded": jitted, "buckets": by_buckets}
         check(what, functions, weights, {side: given[0] for side, given in sides.items()})
         calls = {side: _stream(functions[side], weights, given) for side, given in sides.items()}
         taken = _least(calls, options)

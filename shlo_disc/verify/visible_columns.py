@@ -111,7 +111,7 @@ class _Trial:
     def _pair(self, seen: Array) -> tuple[Array, Array]:
         """Two scores that agree where they are seen."""
         scores = self.rng.standard_normal(seen.shape)
-        return scores, np.where(seen, scores, self.rng.uniform(-_LARGE, _LARGE, seen.shape))
+        return np.asarray(scores), np.where(seen, scores, self.rng.uniform(-_LARGE, _LARGE, seen.shape))
 
     def _rows(self, what: Attention, scores: Array) -> Array:
         """The weights."""

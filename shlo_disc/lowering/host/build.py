@@ -403,11 +403,13 @@ class _Run:
         first, end = (operands.number(call.operands[i]) for i in (visible.first, visible.end))
         problem = replace(
             problem,
-            **{name: told(getattr(problem, name)) for name in ("query", "key", "value", "upstream")},
-            **{
-                name: told(getattr(problem, name), results)
-                for name in ("query_gradient", "key_gradient", "value_gradient")
-            },
+            query=told(problem.query),
+            key=told(problem.key),
+            value=told(problem.value),
+            upstream=told(problem.upstream),
+            query_gradient=told(problem.query_gradient, results),
+            key_gradient=told(problem.key_gradient, results),
+            value_gradient=told(problem.value_gradient, results),
             visible=replace(visible, first=first, end=end),
         )
         inner = {callee_of(op): op for op in fusion.entry_block.operations if KERNEL in op.attributes}

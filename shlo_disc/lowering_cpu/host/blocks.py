@@ -194,13 +194,9 @@ def attention_gradient_block(call: AttentionGradientCall) -> list[Entry]:
     padding = abi.ATTENTION_GRADIENT.fields["batch"].count - len(problem.batch)
 
     def matrices(of: Matrices) -> list[Entry]:
-        fields = {
-            "data": Buffer(of.number),
-            "batch": [*of.batch, *[ZERO] * padding],
-            "row": of.row,
-            "column": of.column,
-        }
-        return laid_out(abi.MATRICES, fields)
+        batch: list[Entry] = [*of.batch, *[ZERO] * padding]
+        fields: dict[str, Entry | Sequence[Entry]] = {"data": Buffer(of.number), "batch": batch}
+        return laid_out(abi.MATRICES, {**fields, "row": of.row, "column": of.column})
 
     rows = _row_kernel(call.rows, call.row_operands)
     gradient = _row_kernel(call.gradient_rows, call.gradient_operands)

@@ -7,6 +7,7 @@ them. A row that sees nothing ends before it begins.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 from shlo_disc.errors import CompilerError
@@ -85,11 +86,8 @@ def column_ranges(masks: Masks, rows: Dims, name: str) -> ColumnRanges | None:
 
 def _first_and_end(built: _Built, masks: tuple[Mask, ...], domain: Dims) -> list[ir.Value]:
     integer = ir.IntegerType.get_signless(32)
-    sees = None
-    for mask in masks:
-        value = built.of(mask.value, place_of(built.masks, mask))
-        value = build.not_(value) if mask.hides else value
-        sees = value if sees is None else build.and_(sees, value)
+    values = [(mask, built.of(mask.value, place_of(built.masks, mask))) for mask in masks]
+    sees = functools.reduce(build.and_, [build.not_(value) if mask.hides else value for mask, value in values])
     column = build.iota(domain, integer, len(domain) - 1)
     behind = build.add(column, build.constant(1, integer, domain))
     first = build.select(sees, column, build.constant(_NOWHERE, integer, domain))
@@ -101,7 +99,7 @@ def _first_and_end(built: _Built, masks: tuple[Mask, ...], domain: Dims) -> list
 def _of_rows(rows: Dims, merged: Dims, axes: list[int]) -> tuple[Expr, ...] | None:
     """The strides of the results for the axes of the scores' rows, which are `merged` in the kernel, some of whose axes
     the results have."""
-    own = strides_of([merged[axis] for axis in axes])
+    own = strides_of(tuple(merged[axis] for axis in axes))
     remaining, found = list(rows), list[Expr]()
     for number, size in enumerate(merged):
         stride = own[axes.index(number)] if number in axes else _ZERO
@@ -110,7 +108,7 @@ def _of_rows(rows: Dims, merged: Dims, axes: list[int]) -> tuple[Expr, ...] | No
             group.append(remaining.pop(0))
         if _product(group) != size:
             return None
-        found += [stride * step for step in strides_of(group)]
+        found += [stride * step for step in strides_of(tuple(group))]
     is_whole = all(size.constant == 1 for size in remaining)
     return (*found, *[_ZERO] * len(remaining)) if is_whole else None
 

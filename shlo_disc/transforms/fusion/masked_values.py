@@ -251,7 +251,8 @@ class MaskWalk:
         if kind == "i1" or (self.magnitude is None and {kind, result} <= {*_NARROW, "f32"}):
             return MaskedValue(value.seen, value.hidden)
         if {kind, result} <= {"f32", "f64"}:
-            return MaskedValue(*(r and r.rounded() for r in (value.seen, value.hidden)))
+            seen, hidden = (r and r.rounded() for r in (value.seen, value.hidden))
+            return MaskedValue(seen, hidden)
         return MaskedValue()
 
     # ---- reductions -------------------------------------------------------------------------------------------------

@@ -146,7 +146,8 @@ def places_of(scores: Scores) -> dict[ir.Value, Place | None]:
             continue
         here = places[op.results[0]]
         read = None if here is None else read_by(op, here, rank)
-        for value, place in read or [(v, None) for v in op.operands]:
+        found: dict[ir.Value, Place | None] = dict.fromkeys(op.operands) if read is None else {}
+        for value, place in [*found.items(), *(read or [])]:
             if places.setdefault(value, place) != place:
                 places[value] = None
     return places
