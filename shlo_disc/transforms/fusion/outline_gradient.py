@@ -45,6 +45,9 @@ def outline_gradients(module: ir.Module, shared: SharedFunctions, decisions: Dec
         planned = _Planned.of(module, found, shared)
         if planned is not None and decisions.take(ATTENTION_GRADIENT.name, found.rows):
             planned.outline(module, shared)
+        elif planned is not None:
+            planned.ranges.function.operation.erase()
+            _erase_new(shared, planned.rows, planned.gradient_rows)
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,7 @@ class _Planned:
         if rows.function != function:
             function.operation.erase()
         if masks is None or magnitude is None or before is None or ranges is None:
-            for part in (rows.function, gradient.function):
-                if part.name.value not in shared.by_name:
-                    part.operation.erase()
+            _erase_new(shared, rows, gradient)
             return None
         return _Planned(found, rows, gradient, masks, ranges, magnitude, before)
 
@@ -119,6 +120,13 @@ class _Planned:
             call = func.CallOp(function, list(found.rows.operands))
         found.rows.results[found.weights].replace_all_uses_with(call.results[0])
         erase(found.rows)
+
+
+def _erase_new(shared: SharedFunctions, *parts: Rematerialized) -> None:
+    """Erase row kernels that were made for a gradient that stays as it is."""
+    for part in parts:
+        if part.function.name.value not in shared.by_name:
+            part.function.operation.erase()
 
 
 def _with_results(function: func.FuncOp, results: Sequence[int], name: str) -> func.FuncOp:
