@@ -198,6 +198,8 @@ class _Built:
         return operands[0] if dims_of(operands[0]) else build.broadcast_scalar(operands[0], self.domain)
 
     def _argument(self, value: ir.Value, place: Place) -> ir.Value:
+        if not dims_of(value):
+            return self.inputs[value]
         axes = [axis for axis in place if axis is not None]
         kept = [d for d, axis in zip(dims_of(value), place, strict=True) if axis is not None]
         return build.broadcast(

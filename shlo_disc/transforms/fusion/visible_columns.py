@@ -154,13 +154,13 @@ def places_of(scores: Scores) -> dict[ir.Value, Place | None]:
 
 
 def read_by(op: ir.Operation, here: Place, rank: int) -> list[tuple[ir.Value, Place]] | None:
-    """The places of an op's operands, those of scalars aside; None where it is not known how they are read."""
+    """The places of an op's operands, () of scalars; None where it is not known how they are read."""
     value = op.operands[0] if len(op.operands) else None
     if value is None:
         return None
     dims = dims_of(value)
     if op.name in ELEMENTWISE:
-        return [(v, here) for v in op.operands if dims_of(v)]
+        return [(v, here if dims_of(v) else ()) for v in op.operands]
     if op.name in BROADCASTS:
         targets = list(integers(op.attributes["broadcast_dimensions"]))
         sizes = dims_of(op.results[0])

@@ -189,3 +189,17 @@ def test_gradients_of_half_precision_are_products() -> None:
     shapes = tuple((shape, jnp.bfloat16 if dtype == jnp.float32 else dtype) for shape, dtype in SHAPES)
     fused = Fused(gradients(attend(low)), shapes)
     assert "attention_gradient" not in fused.kinds
+
+
+def test_a_mask_of_scalars() -> None:
+    """Numbers that are computed from scalar arguments, and a select by one, are part of the mask."""
+
+    def run(query: Any, key: Any, value: Any, place: Any, is_late: Any) -> Any:
+        scores = jnp.einsum("bhqd,bhkd->bhqk", query, key)
+        row, column = (jax.lax.broadcasted_iota(jnp.int32, scores.shape[2:], axis) for axis in (0, 1))
+        last = jax.lax.select(is_late, place * 2, place + 1)
+        scores = jnp.where((column <= row + last)[None, None], scores, np.float32(-1e9))
+        return jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(scores, axis=-1), value)
+
+    fused = Fused(run, (*SHAPES[:3], ("", jnp.int32), ("", jnp.bool_)))
+    assert fused.magnitudes == [100_000_000]
