@@ -117,10 +117,10 @@ class Options:
     hoist: whether matrix products, gathers, sorts and other costly ops that are the same in every iteration are
         computed once, before their loop. False computes them in each iteration: slower, but their results need no
         memory for as long as the loop runs.
-    deterministic: calls with the same arguments return the same bits. On processors they do so anyway, once an array has
-        been passed before: a matrix product packs one that is passed again, and may then add in another order. On GPUs,
-        scatters that add floats or replace elements combine their updates in order instead of atomically, which is
-        much slower for many indices.
+    deterministic: calls with the same arguments return the same bits. On processors they do so anyway, once an array
+        has been passed before: a matrix product packs one that is passed again, and may then add in another order. On
+        GPUs, scatters that add floats or replace elements combine their updates in order instead of atomically, which
+        is much slower for many indices.
     strict: an internal error of a fusion or another pattern raises a CompilerError; otherwise the program is compiled
         without that pattern, with a warning. The sizes that ops imply are also checked after each stage, as well as the
         IR. None means the value of the environment variable SHLO_DISC_STRICT, 1 or 0.
