@@ -90,26 +90,31 @@ class Graph:
             cluster.axes[op] = axes
 
     def erase_unread(self, cluster: Cluster) -> None:
-        """Erase the elementwise members of a cluster that nothing reads, and what only they have read.
+        """Erase the elementwise members of a cluster that nothing reads, and what only they have read in their block.
 
         Free ops that nothing reads do not count. A cluster whose last member goes is none any more.
         """
-        pending = list(cluster.members)
+        pending, block = list(cluster.members), cluster.members[0].block
         while pending:
             op = pending.pop()
-            users = list(dict.fromkeys(use.owner.operation for result in op.results for use in result.uses))
-            is_read = any(user in self.of_op or not self._is_unread(user) for user in users)
-            if is_read or (op.name not in ELEMENTWISE and not self.is_free(op)):
+            views = self._unread_views(op) if op.name in ELEMENTWISE or self.is_free(op) else None
+            if views is None:
                 continue
-            sources = [source for source in map(defining_op, op.operands) if source is not None]
-            for gone in (*users, op):  # an op that is erased must not be looked at again
+            sources = [s for s in map(defining_op, op.operands) if s is not None and s.block == block]
+            for gone in (*views, op):  # an op that is erased must not be looked at again
                 pending = [other for other in pending if other != gone]
                 self._erase(gone)
             pending += [source for source in dict.fromkeys(sources) if source not in pending]
 
-    def _is_unread(self, op: ir.Operation) -> bool:
-        """Tells whether nothing reads the result of a free op."""
-        return self.is_free(op) and not any(True for _ in op.results[0].uses)
+    def _unread_views(self, op: ir.Operation) -> list[ir.Operation] | None:
+        """The free ops that are made of an op, readers before what they read; None where another op reads one."""
+        found: dict[ir.Operation, None] = {}
+        for user in (use.owner.operation for result in op.results for use in result.uses):
+            above = None if user in self.of_op or not self.is_free(user) else self._unread_views(user)
+            if above is None:
+                return None
+            found.update(dict.fromkeys([*above, user]))
+        return list(found)
 
     def _erase(self, op: ir.Operation) -> None:
         cluster = self.of_op.pop(op, None)

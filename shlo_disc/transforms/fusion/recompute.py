@@ -279,8 +279,9 @@ class _Rewrite:
         op = defining_op(value)
         if old == new or value == old or op is None:
             return new if value == old else value
-        clone = op.clone()
-        clone.operands[0] = self._rebased(op.operands[0], old, new)
+        source = self._rebased(op.operands[0], old, new)
+        clone = op.clone()  # behind its source
+        clone.operands[0] = source
         return clone.results[0]
 
 

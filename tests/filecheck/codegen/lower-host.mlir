@@ -128,10 +128,10 @@ func.func @main(%n: tensor<i32>) -> tensor<?xi32> {
 }
 // CHECK-LABEL: module {
 // CHECK: llvm.func @disc_run(
-// CHECK: %[[PLACE:.*]] = llvm.getelementptr %arg1[2]
-// CHECK-NEXT: %[[TABLE:.*]] = llvm.load %[[PLACE]]
 // CHECK: %[[N:.*]] = llvm.load %{{.*}} : !llvm.ptr -> i32
 // CHECK-NEXT: %[[WIDE:.*]] = llvm.sext %[[N]] : i32 to i64
+// CHECK-NEXT: %[[PLACE:.*]] = llvm.getelementptr %arg1[2]
+// CHECK-NEXT: %[[TABLE:.*]] = llvm.load %[[PLACE]]
 // CHECK-NEXT: %[[ENTRY:.*]] = llvm.getelementptr %[[TABLE]][0]
 // CHECK-NEXT: llvm.store %[[WIDE]], %[[ENTRY]]
 // CHECK: llvm.func @disc_plan_1(%[[SYMBOLS:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i64 {

@@ -199,6 +199,23 @@ def test_random_bits_that_several_kernels_read(monkeypatch: pytest.MonkeyPatch) 
         check(again, plain, np.array([7, n], np.uint32), numbers(n))
 
 
+def test_read_through_several_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A predicate of two axes is read as one of three, by a broadcast of a reshape."""
+
+    def f(x: jax.Array, w: jax.Array, z: jax.Array) -> jax.Array:
+        mask, cosine = x * 2 > 1, jnp.cos(x)
+        y = cosine @ w
+        return jnp.where(mask[:, :, None], z * y[:, :, None], (cosine * 2)[:, :, None])
+
+    specs = ((f"b, {WIDTH}", "float32"), (f"{WIDTH}, {WIDTH}", "float32"), (f"b, {WIDTH}, 3", "float32"))
+    again, plain = both(monkeypatch, f, *specs)
+    w = numbers(WIDTH, WIDTH, seed=1) / 8
+    for rows in ROWS:
+        x, z = numbers(rows, WIDTH), numbers(rows, WIDTH, 3, seed=2)
+        check(again, plain, x, w, z)
+        np.testing.assert_allclose(np.asarray(again(x, w, z)), np.asarray(f(x, w, z)), rtol=1e-4, atol=1e-5)
+
+
 def test_inside_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     def f(x: jax.Array, w: jax.Array) -> jax.Array:
         def step(x: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
