@@ -20,7 +20,7 @@ from shlo_disc.shape_dialect.dialect.buffers import BUFFERS, ArenaBuffer, Buffer
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import RESHAPES
-from shlo_disc.shape_dialect.ops.variants import variants_in
+from shlo_disc.shape_dialect.ops.variants import variant_taken, variants_in
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.symbolic.facts_witness import value_at
@@ -52,6 +52,7 @@ def verify_buffers(module: ir.Module, facts: Facts, entry: ir.Block) -> None:
 
 class _Walk:
     def __init__(self, module: ir.Module, facts: Facts, entry: ir.Block):
+        self.module = module
         self.facts = facts
         self.entry = entry
         self.kernels = Kernels(module)
@@ -67,6 +68,8 @@ class _Walk:
 
     def run(self) -> None:
         zero = Expr.const(0)
+        if self.variants is not None:
+            self._check_variant(self.variants, variant_taken(self.module))
         for number, argument in enumerate(self.entry.arguments):
             self._start_with(argument, BufferSlice("argument", number, zero, self._bytes(argument)))
         self._block(self.entry)
@@ -196,6 +199,12 @@ class _Walk:
         for place, result in zip(places, op.results, strict=True):
             if not self.state.holds(place, result):
                 self._fail(op, f"its result in {_text(place)} is not written by all branches")
+
+    def _check_variant(self, op: ir.Operation, number: Expr) -> None:
+        """The number of the variant that a call takes is that of a branch, at all sizes that are tried."""
+        for least in (number, len(op.regions) - 1 - number):
+            if not all(value >= 0 for value in self.facts.sampled_values(least, _SAMPLES)):
+                self._fail(op, f"no branch has the number {number}")
 
     def _check_arenas(self, block: ir.Block, arena: int) -> None:
         """A variant lies in its own arena, or in what all share."""

@@ -42,9 +42,9 @@ from shlo_disc.shape_dialect.dialect.host import (
     write_op,
 )
 from shlo_disc.shape_dialect.dialect.library import library_function_of
-from shlo_disc.shape_dialect.dialect.names import FLOPS, VARIANT
+from shlo_disc.shape_dialect.dialect.names import FLOPS
 from shlo_disc.shape_dialect.dialect.problems import Matrices
-from shlo_disc.shape_dialect.dialect.records import FunctionName, codec_of, read_size
+from shlo_disc.shape_dialect.dialect.records import FunctionName, codec_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, func, ir, memref
@@ -52,7 +52,7 @@ from shlo_disc.shape_dialect.ops import CONTROL
 from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.ops.segments import segment_of
-from shlo_disc.shape_dialect.ops.variants import allocations_of, variants_in
+from shlo_disc.shape_dialect.ops.variants import allocations_of, variant_taken, variants_in
 from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
@@ -109,8 +109,7 @@ class _Program:
         self.variants = variants_in(module)
         first = arenas_of(module.operation)[0] if self.variants is not None else None
         self.places = _places(self.block, signature.kept, self.results.start, first)
-        has_variants = self.variants is not None
-        self.variant = read_size(module.operation.attributes[VARIANT]) if has_variants else Expr.const(0)
+        self.variant = variant_taken(module) if self.variants is not None else Expr.const(0)
         self.products = Products(tile_of, self.fusions)
 
     def first_written(self) -> dict[int, int]:

@@ -29,6 +29,11 @@ def variants_in(module: ir.Module) -> ir.Operation | None:
     return next(op.operation for op in entry_block(module).operations if op.operation.name == "stablehlo.case")
 
 
+def variant_taken(module: ir.Module) -> Expr:
+    """The number of the variant that a call of a planned module takes."""
+    return read_size(module.operation.attributes[VARIANT])
+
+
 def first_that_fits(sizes: Sequence[Expr], limit: int) -> Expr:
     """The number of the first of several sizes that is at most `limit`, or else that of the last one."""
     number, too_large = _NONE, _ONE
@@ -43,7 +48,7 @@ def allocations_of(module: ir.Module) -> Dims:
     arenas = arenas_of(module.operation)
     if VARIANT not in module.operation.attributes:
         return arenas
-    number = read_size(module.operation.attributes[VARIANT])
+    number = variant_taken(module)
     taken = (_is(number, k) * arena for k, arena in enumerate(arenas[1:]))
     return (sum(taken, arenas[0]),)
 
@@ -53,4 +58,4 @@ def _is(number: Expr, k: int) -> Expr:
     return Expr.maximum(_NONE, _ONE - Expr.maximum(number - k, k - number))
 
 
-__all__ = ["allocations_of", "first_that_fits", "variants_in"]
+__all__ = ["allocations_of", "first_that_fits", "variant_taken", "variants_in"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from shlo_disc.shape_dialect.compile_state import current_compile
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import BARRIER, CONTROL, ELEMENTWISE, GATHERS, GENERATORS, RESHAPES
@@ -279,4 +280,6 @@ def group(block: ir.Block, decisions: Decisions) -> Graph:
     for op in block.operations:
         grouping.visit(op.operation)
     recompute_elementwise(block, grouping.graph, decisions)
+    if current_compile().is_strict:
+        block.owner.operation.verify()  # before its ops go: MLIR does not notice uses of those
     return grouping.graph

@@ -50,23 +50,22 @@ def called(call: ir.Operation, functions: Functions) -> func.FuncOp:
 
 def generator_of(value: ir.Value, functions: Functions) -> ir.Operation | None:
     """The call of a cheap loop that makes `value` from positions and constants alone, or from such values."""
-
-    def build(value: ir.Value) -> Generator | None:
-        call = defining_op(root(value))
-        return Generator(value, call, functions) if call is not None and call.name == "func.call" else None
-
-    found = REMATERIALIZE.match(build, value)
-    return found.call if found is not None and _is_cheap(found) else None
+    return _cheap_call(REMATERIALIZE, value, functions)
 
 
 def mask_maker_of(value: ir.Value, functions: Functions) -> ir.Operation | None:
     """The call of a cheap loop that makes `value`, a mask or what it adds, from integers and booleans."""
+    return _cheap_call(REMATERIALIZE_MASK, value, functions)
+
+
+def _cheap_call(pattern: Pattern[Generator], value: ir.Value, functions: Functions) -> ir.Operation | None:
+    """The call that makes `value`, if it matches a pattern and is cheap to compute again."""
 
     def build(value: ir.Value) -> Generator | None:
         call = defining_op(root(value))
         return Generator(value, call, functions) if call is not None and call.name == "func.call" else None
 
-    found = REMATERIALIZE_MASK.match(build, value)
+    found = pattern.match(build, value)
     return found.call if found is not None and _is_cheap(found) else None
 
 

@@ -23,8 +23,11 @@ from shlo_disc.shape_dialect.dialect.buffers import (
     set_arenas,
     set_buffers,
 )
+from shlo_disc.shape_dialect.dialect.names import VARIANT
+from shlo_disc.shape_dialect.dialect.types import dim_attr
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
+from shlo_disc.shape_dialect.ops.variants import variants_in
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.decisions import TURNED_OFF
@@ -220,3 +223,44 @@ def test_a_value_from_outside_that_an_inner_loop_overwrites() -> None:
             set_buffers(op, before)
     assert wrong > 0
     check(c)
+
+
+# ---- variants within a limit of memory ------------------------------------------------------------------------------
+
+
+def kept_over_products(x: Any, y: Any) -> Any:
+    """Two values that are needed after three products."""
+    first, second = jnp.tanh(x @ y), jnp.sin(x @ y)
+    z = ((first @ y) @ y) @ y
+    return z * first * second
+
+
+def of_variants() -> tuple[Compilation, ir.Operation]:
+    scope = export.SymbolicScope()
+    arguments = [jax.ShapeDtypeStruct(export.symbolic_shape("n, n", scope=scope), jnp.float32)] * 2
+    program = export.export(jax.jit(kept_over_products))(*arguments)
+    options = Options(strict=True, memory_limit=100_000)
+    c = run_pipeline(import_stage(program, "cpu", options), last="plan")
+    assert c.module is not None
+    found = variants_in(c.module)
+    assert found is not None and len(found.regions) > 1
+    check(c)
+    return c, found
+
+
+def test_a_variant_in_the_arena_of_another() -> None:
+    c, op = of_variants()
+    call = next(o.operation for o in op.regions[1].blocks[0].operations if BUFFERS in o.attributes)
+    set_entry(call, 0, segment=1)
+    with pytest.raises(CompilerError, match="not proved to fit|which is another variant's"):
+        check(c)
+
+
+@pytest.mark.parametrize("number", ["n", "0 - 1", "2"])
+def test_a_variant_that_there_is_not(number: str) -> None:
+    c, op = of_variants()
+    assert len(op.regions) == 2
+    with c.context:
+        c.module.operation.attributes[VARIANT] = dim_attr(Expr.parse(number))  # type: ignore[union-attr]
+    with pytest.raises(CompilerError, match="no branch has the number"):
+        check(c)
