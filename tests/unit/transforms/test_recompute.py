@@ -203,12 +203,18 @@ def test_read_through_several_views(monkeypatch: pytest.MonkeyPatch) -> None:
     """A predicate of two axes is read as one of three, by a broadcast of a reshape."""
 
     def f(x: jax.Array, w: jax.Array, z: jax.Array) -> jax.Array:
-        mask, cosine = x * 2 > 1, jnp.cos(x)
-        y = cosine @ w
-        return jnp.where(mask[:, :, None], z * y[:, :, None], (cosine * 2)[:, :, None])
+        def as_columns(value: jax.Array) -> jax.Array:
+            view = jax.lax.reshape(value, (*value.shape, 1))
+            return jax.lax.broadcast_in_dim(view, z.shape, (0, 1, 2))
 
-    specs = ((f"b, {WIDTH}", "float32"), (f"{WIDTH}, {WIDTH}", "float32"), (f"b, {WIDTH}, 3", "float32"))
+        mask, cosine = x * 2 > 1, jnp.cos(x)
+        y = jnp.take(z, jnp.argsort((cosine @ w).sum(1)), axis=0)
+        return jnp.where(as_columns(mask), y, as_columns(cosine * 2))
+
+    specs = (("b, n", "float32"), ("n, n", "float32"), ("b, n, 3", "float32"))
     again, plain = both(monkeypatch, f, *specs)
+    text = shlo_disc.compile(f, args=specs, options=Options(strict=True)).as_text("simplify")
+    assert "x1xi1, [@b, @n, 1]>" in text, "the reshape is not folded into the broadcast"
     w = numbers(WIDTH, WIDTH, seed=1) / 8
     for rows in ROWS:
         x, z = numbers(rows, WIDTH), numbers(rows, WIDTH, 3, seed=2)
