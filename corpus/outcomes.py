@@ -18,7 +18,8 @@ _MOST_NOTE = 160
 class Outcome:
     """The outcome of an entry.
 
-    outcome: "right", "wrong", "refused", "error", "crash", "timeout" or "reference fails". programs: compiled for all
+    outcome: "right", "recovered" after an internal error, "wrong", "refused", "error", "crash", "timeout" or "reference
+    fails". programs: compiled for all
     sizes together. kernels: of the last one. seconds, reference_seconds: of the processor, all sizes together, compiles
     included, by us and by `jax.jit` or eager. note: what is wrong.
     """
@@ -47,8 +48,19 @@ class Outcome:
 
 def refusal(outcome: str, error: str) -> dict[str, Any]:
     """The fields of an outcome that is not right, but for the client's and the program's names."""
-    note = " ".join(error.split())[:_MOST_NOTE]
-    return {"outcome": outcome, "note": note, "programs": 0, "kernels": 0, "seconds": 0.0, "reference_seconds": 0.0}
+    return {
+        "outcome": outcome,
+        "note": shortened(error),
+        "programs": 0,
+        "kernels": 0,
+        "seconds": 0.0,
+        "reference_seconds": 0.0,
+    }
+
+
+def shortened(text: str) -> str:
+    """A text as a note of one line."""
+    return " ".join(text.split())[:_MOST_NOTE]
 
 
 def read_table(path: Path) -> list[Outcome]:

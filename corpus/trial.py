@@ -8,6 +8,7 @@ through the plugin, with new functions for both, so that neither finds what the 
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from corpus.apart import each_apart
-from corpus.outcomes import refusal
+from corpus.outcomes import RIGHT, refusal, shortened
 from corpus.registry import SIZES, Entry, find_entry, is_key
 
 MARK = "corpus outcome: "
@@ -40,7 +41,25 @@ def run_entry(client: str, name: str, sizes: Sequence[int]) -> dict[str, Any]:
     """Run an entry at some sizes; the fields of `outcomes.Outcome`."""
     entry = find_entry(client, name)
     run = _run_jax if entry.mode == "jax" else _run_torch
-    return run(entry, [entry.sizes(size) for size in sizes])
+    left_out = _LeftOut()
+    outcome = run(entry, [entry.sizes(size) for size in sizes])
+    if left_out.messages and outcome["outcome"] == RIGHT:
+        return {**outcome, "outcome": "recovered", "note": shortened(left_out.messages[0])}
+    return outcome
+
+
+class _LeftOut(logging.Handler):
+    """The decisions that compiles have left out after an internal error, as the logger `shlo_disc` tells."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+        logging.getLogger("shlo_disc").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if "after an internal error" in text:
+            self.messages.append(text)
 
 
 def _run_jax(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:

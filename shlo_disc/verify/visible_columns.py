@@ -8,7 +8,9 @@ to come out the same, with zeros outside. What fuses proves that for all sizes, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -30,9 +32,19 @@ _NUMBERS = {"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i6
 _SIZES, _LARGE = ((7, 1), (4, 2)), 900.0
 """The first size and the step from one to the next; and hidden scores, below the least magnitude of a proof."""
 
+_SCALES = (1, 8, 64, 512)
+"""Sizes are so many times larger where some expression of them, as behind convolutions, would be below 1."""
+
+_MOST_ELEMENTS = 1 << 22
+"""Of an array of a trial."""
+
 
 class _Unknown(Exception):
     """An op that is not computed here, or sizes that do not fit it."""
+
+
+class _TooSmall(Exception):
+    """A size that is below 1."""
 
 
 def verify_visible_columns(call: ir.Operation, function: func.FuncOp, kernels: Mapping[str, func.FuncOp]) -> None:
@@ -43,12 +55,20 @@ def verify_visible_columns(call: ir.Operation, function: func.FuncOp, kernels: M
         return
     for first, step in _SIZES:
         try:
-            is_right = _Trial(call, kernels, first, step).is_right(what, problem.visible)
+            is_right = _trial(call, kernels, first, step).is_right(what, problem.visible)
         except _Unknown:
             return
         if not is_right:
             text = "columns that it says are hidden show in its weights or gradients"
             raise CompilerError(f"fuse: the fusion @{function.name.value} is wrong: {text}")
+
+
+def _trial(call: ir.Operation, kernels: Mapping[str, func.FuncOp], first: int, step: int) -> _Trial:
+    """A trial of the least sizes at which nothing is empty."""
+    for scale in _SCALES:
+        with suppress(_TooSmall):
+            return _Trial(call, kernels, first * scale, step * scale)
+    raise _Unknown
 
 
 class _Trial:
@@ -63,6 +83,10 @@ class _Trial:
 
     def _numbers(self, value: ir.Value) -> Array:
         shape = [self._size(d) for d in dims_of(value)]
+        if min(shape, default=1) < 1:
+            raise _TooSmall
+        if math.prod(shape) > _MOST_ELEMENTS:
+            raise _Unknown
         kind = _NUMBERS.get(str(element_type_of(value)))
         if kind is None:
             raise _Unknown

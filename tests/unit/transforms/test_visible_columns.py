@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -32,8 +32,8 @@ Function = Callable[..., Any]
 class Fused:
     """A fused program: the kinds of what it calls, its attentions, and the conditions that did not hold."""
 
-    def __init__(self, function: Function, shapes: Any = SHAPES):
-        scope = export.SymbolicScope()
+    def __init__(self, function: Function, shapes: Any = SHAPES, constraints: Sequence[str] = ()):
+        scope = export.SymbolicScope(constraints)
         specs = [jax.ShapeDtypeStruct(export.symbolic_shape(s, scope=scope), d) for s, d in shapes]
         before = Counter(OUTCOMES)
         program = export.export(jax.jit(function))(*specs)
