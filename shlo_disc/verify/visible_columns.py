@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -32,8 +31,8 @@ _NUMBERS = {"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i6
 _SIZES, _LARGE = ((7, 1), (4, 2)), 900.0
 """The first size and the step from one to the next; and hidden scores, below the least magnitude of a proof."""
 
-_SCALES = (1, 8, 64, 512)
-"""Sizes are so many times larger where some expression of them, as behind convolutions, would be below 1."""
+_SCALE, _MOST_SCALINGS = 4, 8
+"""Sizes are so many times larger, again and again, where an expression of them, as behind convolutions, is below 1."""
 
 _MOST_ELEMENTS = 1 << 22
 """Of an array of a trial."""
@@ -44,7 +43,11 @@ class _Unknown(Exception):
 
 
 class _TooSmall(Exception):
-    """A size that is below 1."""
+    """A size of some symbols is below 1."""
+
+    def __init__(self, symbols: set[str]):
+        super().__init__()
+        self.symbols = symbols
 
 
 def verify_visible_columns(call: ir.Operation, function: func.FuncOp, kernels: Mapping[str, func.FuncOp]) -> None:
@@ -64,27 +67,37 @@ def verify_visible_columns(call: ir.Operation, function: func.FuncOp, kernels: M
 
 
 def _trial(call: ir.Operation, kernels: Mapping[str, func.FuncOp], first: int, step: int) -> _Trial:
-    """A trial of the least sizes at which nothing is empty."""
-    for scale in _SCALES:
-        with suppress(_TooSmall):
-            return _Trial(call, kernels, first * scale, step * scale)
+    """A trial of sizes at which nothing is empty."""
+    scales: dict[str, int] = {}
+    for _ in range(_MOST_SCALINGS):
+        try:
+            return _Trial(call, kernels, first, step, scales)
+        except _TooSmall as small:
+            scales |= {name: _SCALE * scales.get(name, 1) for name in small.symbols}
     raise _Unknown
 
 
 class _Trial:
     """One set of sizes, with numbers for what a call reads."""
 
-    def __init__(self, call: ir.Operation, kernels: Mapping[str, func.FuncOp], first: int, step: int):
+    def __init__(
+        self,
+        call: ir.Operation,
+        kernels: Mapping[str, func.FuncOp],
+        first: int,
+        step: int,
+        scales: Mapping[str, int],
+    ):
         self.call, self.kernels = call, kernels
         self.rng = np.random.default_rng(first)
-        self.first, self.step = first, step
+        self.first, self.step, self.scales = first, step, scales
         self.sizes: dict[str, int] = {}
         self.read = {v: self._numbers(v) for v in call.operands}
 
     def _numbers(self, value: ir.Value) -> Array:
         shape = [self._size(d) for d in dims_of(value)]
-        if min(shape, default=1) < 1:
-            raise _TooSmall
+        if small := [d for d, size in zip(dims_of(value), shape, strict=True) if size < 1]:
+            raise _TooSmall({name for d in small for name in d.symbols()})
         if math.prod(shape) > _MOST_ELEMENTS:
             raise _Unknown
         kind = _NUMBERS.get(str(element_type_of(value)))
@@ -96,7 +109,8 @@ class _Trial:
 
     def _size(self, dim: Any) -> int:
         for name in sorted(dim.symbols()):
-            self.sizes.setdefault(name, self.first + self.step * len(self.sizes))
+            size = self.first + self.step * len(self.sizes)
+            self.sizes.setdefault(name, size * self.scales.get(name, 1))
         return int(dim.evaluate(self.sizes))
 
     def is_right(self, what: Any, visible: Any) -> bool:
