@@ -22,7 +22,7 @@ PIPELINES = {
     "simplify": (
         "expand-library-calls,remove-quantized-types,materialize-shapes,expand-bodies,decompose-complex,"
         "func.func(canonicalize{max-iterations=4},cse),symbol-dce,fuse-dequantized-products,"
-        "simplify-control-flow,hoist-scanned-products,expand-ops,unify-sizes,simplify-ops,"
+        "simplify-control-flow,hoist-scanned-products,expand-ops,unify-sizes,slice-gathers,simplify-ops,"
         "func.func(canonicalize{max-iterations=4},cse),symbol-dce,"
         "hoist-accumulated-products,split-reductions,"
         "func.func(canonicalize{max-iterations=4},cse),symbol-dce,"

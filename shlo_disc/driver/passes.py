@@ -48,6 +48,7 @@ from shlo_disc.transforms.simplify.dequantized_products import fuse_dequantized_
 from shlo_disc.transforms.simplify.materialize_shapes import materialize_shapes
 from shlo_disc.transforms.simplify.pre_transpose import pre_transpose_weights
 from shlo_disc.transforms.simplify.scanned import hoist_scanned_products
+from shlo_disc.transforms.simplify.slice_gathers import slice_gathers
 from shlo_disc.transforms.simplify.split_reductions import split_reductions
 
 
@@ -174,6 +175,12 @@ def _unify_sizes(c: Compilation) -> None:
     block = entry_block(made(c.module))
     ends = [*block.arguments, *terminator_of(block).operands]
     unify_sizes(block, c.facts, (size for value in ends for size in dims_of(value)))
+
+
+@_pass("simplify", "max_fusions")
+def _slice_gathers(c: Compilation) -> None:
+    """Replace gathers at evenly spaced positions, which are known to lie inside, by slices."""
+    slice_gathers(entry_block(made(c.module)), c.facts, c.decisions["hoist"])
 
 
 @_pass("simplify")

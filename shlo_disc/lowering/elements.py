@@ -27,15 +27,14 @@ from shlo_disc.lowering.element_types import (
     number_attribute,
 )
 from shlo_disc.lowering.elementwise import Elementwise, MathLibrary
+from shlo_disc.lowering.multiples import SizeOf
 from shlo_disc.lowering.positions import Position, PositionMath, index_constant
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
-from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 Positions = tuple[Position, ...]
-SizeOf = Callable[[Expr], ir.Value]
 
 
 @dataclass(frozen=True)
@@ -200,8 +199,10 @@ class Elements:
             condition, yes, no = self.splat(condition), self.splat(yes), self.splat(no)
         return arith.select(condition, yes, no)
 
-    def where(self, condition: ir.Value, yes: Callable[[], ir.Value], no: Callable[[], ir.Value]) -> ir.Value:
-        """`condition ? yes() : no()`, each side reading only where its outcome is used."""
+    def where(
+        self, condition: ir.Value, yes: Callable[[], ir.Value], no: Callable[[], ir.Value], type_: ir.Type
+    ) -> ir.Value:
+        """`condition ? yes() : no()` of a type, each side reading only where its outcome is used."""
         inverse = arith.xori(condition, constant_like(condition, 1))
         with self.only_where(condition):
             first = yes()
@@ -221,16 +222,11 @@ class Elements:
         """Read a memref: one scalar, one vector, or a gather, by how the lanes stand."""
         if all(p.is_uniform for p in positions):
             raw = self._load_scalar(buffer, [p.base for p in positions], element)
-        elif self._is_contiguous(positions):
-            raw = self._load_vector(buffer, [p.base for p in positions], element)
+        elif are_side_by_side(buffer, positions):
+            raw = self.load_vector(buffer, [p.base for p in positions], element)
         else:
-            raw = self._gather(buffer, self.linear_offset(positions, dims), element, len(dims))
+            raw = self.gather(buffer, self.linear_offset(positions, dims), element, len(dims))
         return from_memory(raw, element)
-
-    @staticmethod
-    def _is_contiguous(positions: Positions) -> bool:
-        *outer, last = positions
-        return last.lanes is None and last.step == 1 and all(p.is_uniform for p in outer)
 
     def _load_scalar(self, buffer: ir.Value, indices: list[ir.Value], element: Element) -> ir.Value:
         predicate = self.validity.predicate
@@ -252,14 +248,16 @@ class Elements:
         predicate = self.validity.predicate
         return _both(self.validity.mask, None if predicate is None else self.splat(predicate))
 
-    def _load_vector(self, buffer: ir.Value, indices: list[ir.Value], element: Element) -> ir.Value:
+    def load_vector(self, buffer: ir.Value, indices: list[ir.Value], element: Element) -> ir.Value:
+        """Read lanes that stand side by side, the first at some indices."""
         type_ = ir.VectorType.get([self.width], element.memory())
         mask = self.lane_mask()
         if mask is None:
             return vector.load(type_, buffer, indices)
         return vector.maskedload(type_, buffer, indices, mask, splat_constant(type_))
 
-    def _gather(self, buffer: ir.Value, offset: Position, element: Element, rank: int) -> ir.Value:
+    def gather(self, buffer: ir.Value, offset: Position, element: Element, rank: int) -> ir.Value:
+        """Read each lane at its own row-major offset."""
         type_ = ir.VectorType.get([self.width], element.memory())
         mask = self.lane_mask() or splat_constant(ir.VectorType.get([self.width], ir.IntegerType.get_signless(1)), 1)
         origin = [index_constant(0)] * rank
@@ -306,6 +304,16 @@ class Elements:
         index = p.base if p.is_uniform else self.math.as_lanes(p)
         wide = arith.index_cast(like(index, integer), index)
         return convert(wide, Element("i64"), element)
+
+
+def are_side_by_side(buffer: ir.Value, positions: Positions) -> bool:
+    """Tells whether lanes, which are not all at one place, stand at successive elements of a buffer: along the last of
+    its axes that is not of size 1."""
+    sizes = ir.MemRefType(buffer.type).shape
+    axis = max(a for a, p in enumerate(positions) if not p.is_uniform)
+    outer, lane = positions[:axis], positions[axis]
+    is_last = all(size == 1 for size in sizes[axis + 1 :])
+    return is_last and lane.is_linear and all(p.is_uniform for p in outer)
 
 
 def _both(a: ir.Value | None, b: ir.Value | None) -> ir.Value | None:

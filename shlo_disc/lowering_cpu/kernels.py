@@ -34,6 +34,7 @@ from shlo_disc.lowering_cpu.emitters.scatter_kernel import build_scatter
 from shlo_disc.lowering_cpu.emitters.select_scatter_kernel import build_select_and_scatter
 from shlo_disc.lowering_cpu.emitters.sort_kernel import build_sort
 from shlo_disc.lowering_cpu.emitters.top_k_kernel import build_top_k
+from shlo_disc.lowering_cpu.emitters.transpose_loop import build_transposing_loop
 from shlo_disc.lowering_cpu.emitters.update_kernel import build_update
 from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.lowering_cpu.vector_math.outlined import OutlinedFunctions
@@ -129,7 +130,11 @@ def _builder_of(fusion: func.FuncOp) -> Builder:
         return build_columns
     if kind_of(fusion) == "convolution" and not is_canonical(next(iter(fusion.entry_block.operations))):
         return build_loop
-    return OWN_KERNELS.get(kind_of(fusion), build_rows if has_rows(fusion) else build_loop)
+    return OWN_KERNELS.get(kind_of(fusion), build_rows if has_rows(fusion) else _build_loop)
+
+
+def _build_loop(frame: CpuFrame) -> tuple[Expr, ExprLike]:
+    return build_transposing_loop(frame) or build_loop(frame)
 
 
 def build_kernels(planned: ir.Module, facts: Facts, options: CpuOptions) -> ir.Module:

@@ -20,11 +20,13 @@ from functools import cached_property
 from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.frame import Frame, OneElement
 from shlo_disc.lowering.index_rules import folds, windows
+from shlo_disc.lowering.multiples import Multiples
 from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering.transposes import transposed
 from shlo_disc.lowering_gpu.grid import THREADS, each_thread
-from shlo_disc.lowering_gpu.lane_math import LaneMath, Multiples
+from shlo_disc.lowering_gpu.lane_math import LaneMath
 from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place
-from shlo_disc.lowering_gpu.transpose_loop import TILE, TransposeLoop, transposed
+from shlo_disc.lowering_gpu.transpose_loop import TILE, TransposeLoop
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.ops import PADS, RESHAPES
@@ -63,7 +65,7 @@ class ElementLoop:
     def emit(self) -> tuple[Expr, Expr]:
         """Returns the number of work items, one for a thread, and the elements of one."""
         narrow = self._narrow()
-        transposes = [] if self.names & _SPREADING else transposed(self.frame, self.domain)
+        transposes = [] if self.names & _SPREADING else transposed(self.frame.outputs, self.domain)
         if not transposes:
             return self._elements(narrow)
         tiles = TransposeLoop(self.frame, self.domain, self.body, transposes, narrow, self.shared)

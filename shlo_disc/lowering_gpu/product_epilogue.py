@@ -19,6 +19,7 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.element_types import convert, element_of, round_to
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.loop_kernel import write_outputs
+from shlo_disc.lowering.multiples import Multiples
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_gpu.block_loops import counted, when
 from shlo_disc.lowering_gpu.element_loop import ElementLoop, divided_position, is_multiple_of
@@ -26,7 +27,7 @@ from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.hopper import map_type
 from shlo_disc.lowering_gpu.index_math import below, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame, pointer_type
-from shlo_disc.lowering_gpu.lane_math import LaneMath, Multiples
+from shlo_disc.lowering_gpu.lane_math import LaneMath
 from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place
 from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, Matrix, ProductForm
 from shlo_disc.shape_dialect.dialect import fusion as kinds

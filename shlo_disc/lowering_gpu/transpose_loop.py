@@ -16,13 +16,14 @@ from functools import cached_property
 from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
 from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.frame import Frame, OneElement
+from shlo_disc.lowering.multiples import Multiples
 from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering.transposes import last_axis
 from shlo_disc.lowering_gpu.grid import THREADS, each_block, thread
-from shlo_disc.lowering_gpu.lane_math import LaneMath, Multiples
+from shlo_disc.lowering_gpu.lane_math import LaneMath
 from shlo_disc.lowering_gpu.lanes import Lanes
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.dialect.types import Dims, product
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
-from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.shape_dialect.utils.attributes import integers
@@ -33,42 +34,8 @@ TILE = 32
 LEAST = TILE // 2
 """Axes that are shorter fill too little of a tile."""
 
-MOST_TILES = 4
-"""Values of a kernel that are kept so; of more, the rest are read where they are."""
-
 _ROWS = THREADS // TILE
 """Rows that the threads of a block work on together."""
-
-
-def transposed(frame: Frame, domain: Dims) -> list[ir.OpView]:
-    """The transposes that the results of a loop need where they are written, with one tile for all of them.
-
-    The last axis of what is transposed is the same one of the loop, and not its last.
-    """
-    found: list[ir.OpView] = []
-    pending, seen = [v for v in frame.outputs if dims_of(v) == domain], set[ir.Value]()
-    while pending:
-        value = pending.pop()
-        if value in seen or isinstance(value.owner, ir.Block) or dims_of(value) != domain:
-            continue
-        seen.add(value)
-        op = value.owner.operation.opview
-        if op.operation.name in ELEMENTWISE:
-            pending += op.operands
-        elif op.operation.name == "stablehlo.transpose" and _moves_last(op, domain):
-            found.append(op)
-    return [op for op in found if _axis(op) == _axis(found[0])][:MOST_TILES]
-
-
-def _axis(op: ir.OpView) -> int:
-    """The axis of a transpose's result that is the last of its operand."""
-    permutation = list(integers(op.attributes["permutation"]))
-    return permutation.index(len(permutation) - 1)
-
-
-def _moves_last(op: ir.OpView, domain: Dims) -> bool:
-    axis = _axis(op)
-    return axis != len(domain) - 1 and all(domain[a].constant != 1 for a in (axis, -1))
 
 
 @dataclass
@@ -83,7 +50,7 @@ class TransposeLoop:
     shared: Callable[[int, ir.Type], ir.Value]
 
     def __post_init__(self) -> None:
-        self.axis, self.last = _axis(self.transposes[0]), len(self.domain) - 1
+        self.axis, self.last = last_axis(self.transposes[0]), len(self.domain) - 1
         self.sides = (self.domain[self.axis], self.domain[self.last])
 
     def is_tiled(self) -> ir.Value | bool:

@@ -17,6 +17,7 @@ from shlo_disc.lowering.reduction import scalar_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr
 from shlo_disc.shape_dialect.mlir import arith, ir
 from shlo_disc.shape_dialect.ops import INDEX_MAPS
+from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.index_maps import (
     ONE,
     ZERO,
@@ -73,7 +74,10 @@ def _read(e: Elements, op: ir.OpView, reads: IndexMap, number: int, positions: P
         positions = (*positions[: read.until], rest, *positions[read.until + 1 :])
     if inside is None:
         return e.at(operand, places)
-    return e.where(inside, lambda: e.at(operand, places), lambda: _read(e, op, reads, number + 1, positions))
+    type_ = element_of(op.results[0].type).register()
+    if any(not p.is_uniform for p in positions):
+        type_ = ir.VectorType.get([e.width], type_)
+    return e.where(inside, lambda: e.at(operand, places), lambda: _read(e, op, reads, number + 1, positions), type_)
 
 
 def _places(e: Elements, op: ir.OpView, read: Read, positions: Positions) -> tuple[Positions, ir.Value | None]:
@@ -104,7 +108,7 @@ def _before_step(e: Elements, op: ir.OpView, c: Coordinate, size: Expr, position
     if c.is_mirrored:
         place = e.math.negate_from(arith.subi(e.size_of(size), index_constant(1)), place)
     if c.stride != ONE:
-        place = e.math.scale(place, _amount(e, op, c.stride), _constant_of(c.stride))
+        place = e.math.scale(place, _amount(e, op, c.stride), _constant_of(op, c.stride))
     if c.minus != ZERO:
         start = _start(e, op, c.minus, positions)
         place = e.math.add(place, e.math.negate_from(index_constant(0), start))
@@ -145,8 +149,15 @@ def _regrouped(e: Elements, c: Regrouped, positions: Positions, source: Dims, re
     return {**found, c.group[0]: offset}
 
 
-def _constant_of(amount: Amount) -> int | None:
-    return None if isinstance(amount, Entry) else amount.constant
+def _constant_of(op: ir.OpView, amount: Amount) -> int | None:
+    """The number that an amount always is."""
+    if not isinstance(amount, Entry):
+        return amount.constant
+    shape = defining_op(op.operands[amount.operand])
+    if shape is None or shape.name != "disc.shape":
+        return None
+    entry = dims_of_attr(shape.attributes["dims"])[amount.number].constant
+    return None if entry is None else entry + amount.more
 
 
 def _amount(e: Elements, op: ir.OpView, amount: Amount) -> ir.Value:

@@ -8,7 +8,6 @@ that every row is read in runs of whole cache lines.
 from __future__ import annotations
 
 from shlo_disc.lowering.element_types import constant_like, element_of
-from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.index_rules.folds import nest
 from shlo_disc.lowering.kernels import op_cost
 from shlo_disc.lowering.long_sums import LongSums
@@ -16,6 +15,7 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
+from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
@@ -50,12 +50,12 @@ def build_columns(frame: CpuFrame) -> tuple[Expr, Expr]:
     return ceildiv(columns, length), cost * length * product(dims_of(op.operands[0])[:-1])
 
 
-def _vector(frame: CpuFrame, elements: Elements, output: ir.Value, place: Position) -> list[ir.Value]:
+def _vector(frame: CpuFrame, elements: VectorElements, output: ir.Value, place: Position) -> list[ir.Value]:
     store(frame.output_buffers[0], elements.at(output, (place,)), (place,), element_of(output.type), elements)
     return []
 
 
-def _whole_block(frame: CpuFrame, elements: Elements, op: ir.OpView, begin: ir.Value, vectors: int) -> None:
+def _whole_block(frame: CpuFrame, elements: VectorElements, op: ir.OpView, begin: ir.Value, vectors: int) -> None:
     source, init = op.operands
     combiners = [Combiner(op, elements.elementwise)] * vectors
     sums = LongSums(combiners)

@@ -6,25 +6,26 @@ func.func private @kernel(inputs..., outputs..., %begin: index, %end: index, siz
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from shlo_disc.lowering.element_types import Element, element_of, to_memory
-from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, splat_constant, uniform
+from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, are_side_by_side, splat_constant, uniform
 from shlo_disc.lowering.frame import Frame, OneElement
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernel_module import KernelModule
 from shlo_disc.lowering.kernels import OutputBuffers, delinearize
-from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering.positions import Position, PositionMath, index_constant
 from shlo_disc.lowering_cpu.emitters.interruption import RUNTIME
 from shlo_disc.lowering_cpu.emitters.loops import either, for_range, vectors
+from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS, RUNTIME_SIZE
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, func, ir, memref, vector
 from shlo_disc.shape_dialect.ops.code_size import total_code_size
-from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 STREAM_BYTES = 24 << 20
@@ -37,6 +38,9 @@ COMPUTING = 64
 
 LONG = 384
 """Instructions for a vector from which on a kernel is written once, with calls of the longer functions."""
+
+_BLOCK = 1024
+"""Elements of a work item of a loop along one axis that has to begin at a multiple of the lanes."""
 
 _LONG = 2
 """A long row is at least so many times the lanes worked on together."""
@@ -82,10 +86,10 @@ class CpuFrame(Frame):
         self.guard("whole vectors", "a masked last vector", Relation.eq(size % width, 0))
         return False
 
-    def elements(self, width: int) -> Elements:
+    def elements(self, width: int) -> VectorElements:
         """An emitter that reads this kernel's inputs."""
         memory = dict(zip(self.inputs, self.input_buffers, strict=True))
-        found = Elements(width, self.facts, self.size_of, self.library, INDEX_RULES, memory)
+        found = VectorElements(width, self.facts, self.size_of, self.library, INDEX_RULES, memory)
         found.has_one_body = self.is_long
         return found
 
@@ -99,9 +103,10 @@ class CpuFrame(Frame):
         """Tells whether an element takes longer to compute than to move."""
         return total_code_size(self.fusion.entry_block.operations) >= COMPUTING
 
-    def streams(self) -> ir.Value | None:
+    def streams(self, domain: Dims) -> ir.Value | None:
         """Tells whether to write the outputs past the caches, decided at run time; None where it never pays.
 
+        domain: that of a loop or of rows, of as many elements as the outputs.
         Whole cache lines have to be written, so rows are to be multiples of one, and so is where the work starts, and
         where the outputs do. Elements that are narrower in memory than in registers are not written so.
         """
@@ -114,14 +119,14 @@ class CpuFrame(Frame):
         longest = self.facts.range(product(dims) * size)[1]
         if longest is not None and longest < STREAM_BYTES:
             return None
-        rows = [Relation.eq(dims[-1] * size % _LINE, 0)] if len(dims) > 1 else []
+        rows = [Relation.eq(domain[-1] * size % _LINE, 0)] if len(domain) > 1 else []
         large = Relation.ge(product(dims) * size, STREAM_BYTES)
         self.guard("past the caches", "through the caches", large, *rows, of_size=True)
         total = index_constant(size)
         for dim in dims:
             total = arith.muli(total, self.size_of(dim))
         is_large = arith.cmpi(arith.CmpIPredicate.uge, total, index_constant(STREAM_BYTES))
-        step = self.size_of(dims[-1]) if len(dims) > 1 else self.begin
+        step = self.size_of(domain[-1]) if len(domain) > 1 else self.begin
         starts = [arith.muli(step, index_constant(size)), *map(_address, self.output_buffers)]
         for start in starts:
             rest = arith.remui(start, index_constant(_LINE))
@@ -148,27 +153,57 @@ class CpuFrame(Frame):
             either(is_long, lambda long: body(many if long else few))
 
     def each_element(self, domain: Dims, body: OneElement) -> tuple[Expr, Expr]:
-        """Vectors along the last axis. Work is divided over the elements of one axis, else over the rows of the leading
-        axes."""
-        if not domain:
-            elements = self.elements(1)
-            for_range(self.begin, self.end, lambda _: body(elements, (), False))
-            return Expr.const(1), Expr.const(1)
-        streams = self.streams()
-        if len(domain) == 1:
-            self.by_length(domain[0], lambda lanes: self._one_row(self.elements(lanes), body, streams), True)
-            return domain[0], Expr.const(1)
-        self.by_length(domain[-1], lambda lanes: self._rows(self.elements(lanes), domain, body, streams))
-        return product(domain[:-1]), domain[-1]
+        """Vectors along the last axis that is not of size 1, with the axis before where that is shorter than a vector.
 
-    def _one_row(self, elements: Elements, body: OneElement, streams: ir.Value | None) -> None:
+        Work is divided over the elements of one axis, else over the rows of the leading axes.
+        """
+        wide = tuple(d for d in domain if d.constant != 1)
+        short = self._short_axes(wide)
+        merged = (*wide[: -len(short) - 1], product(wide[-len(short) - 1 :])) if short else wide
+
+        def at(elements: Elements, positions: Positions, streaming: bool) -> None:
+            body(elements, _spread(_split(positions, short, elements.math), domain), streaming)
+
+        if not merged:
+            elements = self.elements(1)
+            for_range(self.begin, self.end, lambda _: at(elements, (), False))
+            return Expr.const(1), Expr.const(1)
+        streams = self.streams(merged)
+        if len(merged) > 1:
+            self.by_length(merged[-1], lambda lanes: self._rows(self.elements(lanes), merged, at, streams))
+            return product(merged[:-1]), merged[-1]
+        block = _BLOCK if short else 1
+        self.by_length(
+            merged[0], lambda lanes: self._one_row(self.elements(lanes), merged[0], block, at, streams), True
+        )
+        return ceildiv(merged[0], block), Expr.const(block)
+
+    def _short_axes(self, domain: Dims) -> Dims:
+        """The last axes that are shorter than a vector together, and divide it."""
+        lanes, count = self.register_width(), 0
+        while count < len(domain) - 1:
+            together = product(domain[-count - 1 :]).constant
+            if together is None or together >= lanes or lanes % together:
+                break
+            count += 1
+        return domain[len(domain) - count :]
+
+    def _one_row(
+        self, elements: VectorElements, length: Expr, block: int, body: OneElement, streams: ir.Value | None
+    ) -> None:
+        """One axis, whose work items are blocks of elements; blocks begin at a multiple of the lanes."""
+        begin, end = self.begin, self.end
+        if block > 1:
+            begin, end = (arith.muli(place, index_constant(block)) for place in (begin, end))
+            end = arith.minui(end, self.size_of(length))
+
         def all_vectors(streaming: bool) -> None:
             with elements.scope():
-                vectors(elements, (), self.begin, self.end, False, lambda e, at: body(e, at, streaming))
+                vectors(elements, (), begin, end, False, lambda e, at: body(e, at, streaming))
 
         either(streams, all_vectors)
 
-    def _rows(self, elements: Elements, domain: Dims, body: OneElement, streams: ir.Value | None) -> None:
+    def _rows(self, elements: VectorElements, domain: Dims, body: OneElement, streams: ir.Value | None) -> None:
         inner = domain[-1]
 
         def row(linear: ir.Value) -> None:
@@ -197,6 +232,10 @@ class CpuFrame(Frame):
         """Lanes worked on together in long rows."""
         return self.width() // self.options.unroll * self.options.long_unroll
 
+    def register_width(self) -> int:
+        """Lanes of one register of the widest element type, a power of two."""
+        return max(1, self.options.vector_bits // self._widest)
+
     def width(self) -> int:
         """Lanes worked on together: `unroll` registers of the widest element type, a power of two."""
         return max(1, self.options.unroll * self.options.vector_bits // self._widest)
@@ -211,6 +250,22 @@ class CpuFrame(Frame):
                 types.update(v.type for v in op.results)
         tensors = (type_ for type_ in types if isinstance(type_, ir.RankedTensorType) and dims_of(type_))
         return max([32, *(element_of(type_).width for type_ in tensors)])
+
+
+def _split(positions: Positions, short: Dims, math: PositionMath) -> Positions:
+    """Positions along the last axes, of some sizes, which a loop takes together with the axis before."""
+    *outer, place = positions or (None,)
+    found: list[Position] = []
+    for size in reversed(short):
+        place, rest = math.divmod(place, index_constant(size.constant))
+        found.insert(0, rest)
+    return (*outer, place, *found)
+
+
+def _spread(positions: Positions, domain: Dims) -> Positions:
+    """Positions along all axes of a domain, of which some have a size of 1."""
+    places = iter(positions)
+    return tuple(Position(index_constant(0)) if d.constant == 1 else next(places) for d in domain)
 
 
 def _is_shape(value: ir.Value) -> bool:
@@ -250,36 +305,40 @@ def store(
         return
     value = elements.splat(value)
     mask = elements.lane_mask()
-    if not _is_side_by_side(buffer, positions):
-        _scatter(buffer, value, positions, mask, elements)
+    if not are_side_by_side(buffer, positions):
+        _store_apart(buffer, value, positions, mask, elements, streaming)
         return
-    indices = [p.base for p in positions]
-    if mask is None and streaming:
-        vector.store(value, buffer, indices, nontemporal=True, alignment=_LINE)
-    elif mask is None:
-        vector.store(value, buffer, indices)
-    else:
-        vector.maskedstore(buffer, indices, mask, value)
+    _store_vector(buffer, value, [p.base for p in positions], mask, streaming)
 
 
-def _is_side_by_side(buffer: ir.Value, positions: Positions) -> bool:
-    """Tells whether the lanes stand at successive elements: along the last axis that is not of size 1."""
-    sizes = ir.MemRefType(buffer.type).shape
-    axis = max(a for a, p in enumerate(positions) if not p.is_uniform)
-    outer, (lane, *rest) = positions[:axis], positions[axis:]
-    is_last = all(sizes[a] == 1 for a in range(len(positions) - len(rest), len(positions)))
-    return is_last and lane.lanes is None and lane.step == 1 and all(p.is_uniform for p in outer)
-
-
-def _scatter(
-    buffer: ir.Value, value: ir.Value, positions: Positions, mask: ir.Value | None, elements: Elements
+def _store_apart(
+    buffer: ir.Value,
+    value: ir.Value,
+    positions: Positions,
+    mask: ir.Value | None,
+    elements: Elements,
+    streaming: bool,
 ) -> None:
-    """Write each lane to its own row-major place."""
+    """Write each lane to its own row-major place; places in a row are one vector after all."""
     offset = positions[0]
     for axis, size in list(enumerate(ir.MemRefType(buffer.type).shape))[1:]:
         constant = None if size == DYNAMIC else size
         stride = memref.dim(buffer, index_constant(axis)) if constant is None else index_constant(constant)
         offset = elements.math.add(elements.math.scale(offset, stride, constant), positions[axis])
     origin = [index_constant(0)] * len(positions)
+    if offset.is_linear:
+        _store_vector(buffer, value, [*origin[1:], offset.base], mask, streaming)
+        return
     flags = mask or splat_constant(ir.VectorType.get([elements.width], ir.IntegerType.get_signless(1)), 1)
     vector.scatter(None, buffer, origin, elements.math.as_lanes(offset), flags, value)
+
+
+def _store_vector(
+    buffer: ir.Value, value: ir.Value, indices: Sequence[ir.Value], mask: ir.Value | None, streaming: bool
+) -> None:
+    if mask is None and streaming:
+        vector.store(value, buffer, indices, nontemporal=True, alignment=_LINE)
+    elif mask is None:
+        vector.store(value, buffer, indices)
+    else:
+        vector.maskedstore(buffer, indices, mask, value)

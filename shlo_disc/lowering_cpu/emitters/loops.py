@@ -8,6 +8,7 @@ from collections.abc import Callable
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.long_sums import in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
+from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.shape_dialect.mlir import arith, ir, scf, vector
 
 
@@ -32,7 +33,7 @@ def for_range(begin: ir.Value, end: ir.Value, body: Callable[[ir.Value], None], 
 
 
 def over_lanes(
-    elements: Elements,
+    elements: VectorElements,
     begin: ir.Value,
     end: ir.Value,
     divisible: bool,
@@ -47,21 +48,27 @@ def over_lanes(
     blocks of a long loop (`long_sums`).
     """
     width = elements.width
+    starts_whole = elements.multiples.holds(begin)
+
+    def place(index: ir.Value) -> Position:
+        if starts_whole:
+            elements.multiples.note(index)
+        return Position(index, 1 if width > 1 else 0)
+
     if elements.has_one_body and not divisible and width > 1:
 
         def masked(index: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
-            mask = _first_lanes(width, arith.subi(end, index))
+            mask = first_lanes(width, arith.subi(end, index))
             with elements.scope(), elements.valid(mask=mask):
-                return body(Position(index, 1), values, mask)
+                return body(place(index), values, mask)
 
         return in_blocks(begin, end, width, carried, masked, fold)
     rest = arith.remui(arith.subi(end, begin), index_constant(width))
     main_end = end if divisible or width == 1 else arith.subi(end, rest)
-    lane_step = 1 if width > 1 else 0
 
     def whole(index: ir.Value, values: list[ir.Value]) -> list[ir.Value]:
         with elements.scope():
-            return body(Position(index, lane_step), values, None)
+            return body(place(index), values, None)
 
     results = in_blocks(begin, main_end, width, carried, whole, fold)
     if divisible or width == 1:
@@ -69,9 +76,9 @@ def over_lanes(
     some = arith.cmpi(arith.CmpIPredicate.ugt, rest, index_constant(0))
     tail = scf.IfOp(some, [v.type for v in carried], has_else=bool(carried))
     with ir.InsertionPoint(tail.then_block), elements.scope():
-        mask = _first_lanes(width, rest)
+        mask = first_lanes(width, rest)
         with elements.valid(mask=mask):
-            scf.yield_(body(Position(main_end, lane_step), results, mask))
+            scf.yield_(body(place(main_end), results, mask))
     if carried:
         with ir.InsertionPoint(tail.else_block):
             scf.yield_(results)
@@ -79,7 +86,7 @@ def over_lanes(
 
 
 def vectors(
-    elements: Elements,
+    elements: VectorElements,
     outer: Positions,
     begin: ir.Value,
     end: ir.Value,
@@ -95,6 +102,6 @@ def vectors(
     over_lanes(elements, begin, end, divisible, [], at)
 
 
-def _first_lanes(width: int, count: ir.Value) -> ir.Value:
+def first_lanes(width: int, count: ir.Value) -> ir.Value:
     """A mask of the first `count` lanes, of all where there are fewer."""
     return vector.create_mask(ir.VectorType.get([width], ir.IntegerType.get_signless(1)), [count])

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shlo_disc.lowering.element_types import element_of
-from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import for_range
+from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import arith, ir, math, scf, vector
 
@@ -27,7 +27,7 @@ _WIDTHS = {HEIGHT: 4, 4: 6, 2: 8, 1: 8}
 class RowBlockDot:
     """Emits products [rows, k] x [k, n] of a kernel whose values `elements` gives."""
 
-    def __init__(self, frame: CpuFrame, elements: Elements):
+    def __init__(self, frame: CpuFrame, elements: VectorElements):
         self.frame = frame
         self.outer = elements
 
@@ -41,7 +41,7 @@ class RowBlockDot:
         self.lanes = max(1, self.frame.options.vector_bits // element.width)
         self.type = ir.VectorType.get([self.lanes], element.register())
         outer = self.outer
-        self.elements = Elements(
+        self.elements = VectorElements(
             self.lanes, outer.facts, outer.size_of, outer.library, outer.rules, outer.memory, outer.bound, outer.cached
         )
         count = arith.subi(past, first)

@@ -8,9 +8,10 @@ facts cannot tell, the kernel holds both versions and a guard on the row's lengt
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
-from shlo_disc.lowering.elements import Elements, Positions
+from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.kernels import op_cost
 from shlo_disc.lowering.long_sums import BLOCK, SHORT, LongSums
 from shlo_disc.lowering.positions import Position, index_constant
@@ -19,6 +20,7 @@ from shlo_disc.lowering.row_kernel import Body, RowKernel, Values
 from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import either, for_range, over_lanes
+from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
@@ -26,7 +28,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr, Symbol
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 ROW_BUFFER = 8192
-"""Elements of a stack buffer for one row."""
+"""Elements that the stack buffer of a value has for one row at least."""
 
 BOUND = Expr.of_atom(Symbol("%columns_that_count"))
 """The size that tells a kernel how many of the first columns count, where a causal mask hides the others.
@@ -50,7 +52,7 @@ def _worth_keeping(frame: CpuFrame, analysis: RowAnalysis) -> list[ir.Value]:
             continue
         value = op.results[0]
         cost[value] = op_cost(op) + sum(cost.get(v, 1) for v in op.operands)
-        size = ROW_BUFFER * max(4, element_of(value.type).width // 8)
+        size = ROW_BUFFER * _row_bytes(value)
         needed_later = any(_walk_of(use.owner, analysis) > analysis.depth[value] for use in value.uses)
         is_worth = needed_later and cost[value] >= 3 and analysis.is_full(value)
         if is_worth and not element_of(value.type).is_bool and size <= left:
@@ -58,6 +60,11 @@ def _worth_keeping(frame: CpuFrame, analysis: RowAnalysis) -> list[ir.Value]:
             cost[value] = 1
             kept.append(value)
     return kept
+
+
+def _row_bytes(value: ir.Value) -> int:
+    """Bytes of an element of a value in a row buffer, at most."""
+    return max(4, element_of(value.type).width // 8)
 
 
 def _walk_of(user: ir.OpView, analysis: RowAnalysis) -> int:
@@ -78,7 +85,7 @@ class VectorRows(RowKernel):
         self,
         frame: CpuFrame,
         analysis: RowAnalysis,
-        elements: Elements,
+        elements: VectorElements,
         buffers: dict[ir.Value, ir.Value],
         streams: ir.Value | None,
     ):
@@ -190,43 +197,54 @@ def build_rows(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of rows and the cost of one."""
     analysis = analyse_rows(frame.fusion)
     lanes = all(Combiner(op, None).monoid for ops in analysis.reduces.values() for op in ops)  # type: ignore[arg-type]
-    streams = frame.streams()
+    streams = frame.streams((*analysis.rows, *analysis.columns))
     if lanes:
         buffers = _row_buffers(frame, analysis, frame.longest_width())
         frame.by_length(analysis.columns[-1], lambda width: _versions(frame, analysis, width, buffers, streams))
     else:
-        _versions(frame, analysis, 1, {}, streams)
+        _versions(frame, analysis, 1, RowBuffers(), streams)
     cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations)
     return product(analysis.rows), max(1, cost) * product(analysis.columns)
 
 
-def _row_buffers(frame: CpuFrame, analysis: RowAnalysis, width: int) -> dict[ir.Value, ir.Value]:
+@dataclass(frozen=True)
+class RowBuffers:
+    """The stack buffers of values that a later walk reads again, for rows of at most `longest` elements."""
+
+    of: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    longest: int = 0
+
+
+def _row_buffers(frame: CpuFrame, analysis: RowAnalysis, width: int) -> RowBuffers:
+    """Buffers for as long rows as fit `MAX_ROW_BYTES` together: a kernel that keeps fewer values keeps longer rows."""
     wide = [d for d in analysis.columns if d.constant != 1]
-    if len(wide) != 1 or wide[0] != analysis.columns[-1]:
-        return {}
+    kept = _worth_keeping(frame, analysis) if wide == [analysis.columns[-1]] else []
+    if not kept:
+        return RowBuffers()
+    longest = MAX_ROW_BYTES // sum(map(_row_bytes, kept))
     buffers = {}
-    for value in _worth_keeping(frame, analysis):
-        type_ = ir.MemRefType.get([ROW_BUFFER + width], element_of(value.type).memory())
+    for value in kept:
+        type_ = ir.MemRefType.get([longest + width], element_of(value.type).memory())
         buffers[value] = memref.AllocaOp(type_, [], [], alignment=64).result
-    return buffers
+    return RowBuffers(buffers, longest)
 
 
 def _versions(
-    frame: CpuFrame, analysis: RowAnalysis, width: int, buffers: dict[ir.Value, ir.Value], streams: ir.Value | None
+    frame: CpuFrame, analysis: RowAnalysis, width: int, buffers: RowBuffers, streams: ir.Value | None
 ) -> None:
     def rows(with_buffers: bool) -> None:
-        kernel = VectorRows(frame, analysis, frame.elements(width), buffers if with_buffers else {}, streams)
+        kernel = VectorRows(frame, analysis, frame.elements(width), buffers.of if with_buffers else {}, streams)
         for_range(frame.begin, frame.end, kernel.row)
 
-    if not buffers:
+    if not buffers.of:
         rows(with_buffers=False)
         return
     length = analysis.columns[-1]
     longest = frame.facts.range(length)[1]
     is_short = width < frame.longest_width()
-    if is_short or (longest is not None and longest <= ROW_BUFFER):
+    if is_short or (longest is not None and longest <= buffers.longest):
         rows(with_buffers=True)
         return
-    frame.guard("rows kept on the stack", "values of a row computed again", Relation.le(length, ROW_BUFFER))
-    fits = arith.cmpi(arith.CmpIPredicate.ule, frame.size_of(length), index_constant(ROW_BUFFER))
+    frame.guard("rows kept on the stack", "values of a row computed again", Relation.le(length, buffers.longest))
+    fits = arith.cmpi(arith.CmpIPredicate.ule, frame.size_of(length), index_constant(buffers.longest))
     either(fits, rows)

@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shlo_disc.lowering.element_types import element_of
-from shlo_disc.lowering.elements import Elements, Positions
+from shlo_disc.lowering.elements import Positions
 from shlo_disc.lowering.index_rules import nest
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.scatter import ScatterNumbers, combine_where, scatter_in, target_of
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
 from shlo_disc.lowering_cpu.emitters.loops import over_lanes
+from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.shape_dialect.dialect.fusion import updates_of
 from shlo_disc.shape_dialect.dialect.types import Dims, product
 from shlo_disc.shape_dialect.mlir import arith, ir, scf
@@ -85,7 +86,7 @@ def _scalar_version(frame: CpuFrame, op: ir.OpView, numbers: ScatterNumbers, buf
 
 
 def _nest(
-    frame: CpuFrame, elements: Elements, dims: Dims, divided: int | None, body: Callable[[list[ir.Value]], None]
+    frame: CpuFrame, elements: VectorElements, dims: Dims, divided: int | None, body: Callable[[list[ir.Value]], None]
 ) -> None:
     """Loops over `dims`, along the divided axis over the kernel's own range."""
 
@@ -106,7 +107,7 @@ def _nest(
 
 
 def _copy_columns(
-    frame: CpuFrame, elements: Elements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
+    frame: CpuFrame, elements: VectorElements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
 ) -> None:
     def row(indices: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
         def lanes(column: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
@@ -119,7 +120,7 @@ def _copy_columns(
 
 
 def _update_columns(
-    frame: CpuFrame, elements: Elements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
+    frame: CpuFrame, elements: VectorElements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
 ) -> None:
     def row(indices: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
         def lanes(column: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
@@ -132,7 +133,7 @@ def _update_columns(
     nest(elements, [frame.size_of(d) for d in numbers.update[:-1]], [], row)
 
 
-def _copy(elements: Elements, op: ir.OpView, positions: Positions, buffers: Sequence[ir.Value]) -> None:
+def _copy(elements: VectorElements, op: ir.OpView, positions: Positions, buffers: Sequence[ir.Value]) -> None:
     for operand, buffer in zip(op.operands, buffers, strict=False):
         if isinstance(operand.owner, ir.Block):
             continue
@@ -140,7 +141,7 @@ def _copy(elements: Elements, op: ir.OpView, positions: Positions, buffers: Sequ
 
 
 def _combine(
-    frame: CpuFrame, elements: Elements, numbers: ScatterNumbers, update: Positions, buffers: Sequence[ir.Value]
+    frame: CpuFrame, elements: VectorElements, numbers: ScatterNumbers, update: Positions, buffers: Sequence[ir.Value]
 ) -> None:
     """One update element, or one vector of them along the last axis."""
     target, inside = target_of(elements, numbers, update)
