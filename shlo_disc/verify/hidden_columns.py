@@ -24,6 +24,9 @@ Index = tuple[int, ...]
 _ANY, _EITHER = (-math.inf, math.inf), (0.0, 1.0)
 
 _FLOATS = ("f32", "f16", "bf16")
+_ROUNDING = 2.0**-24
+"""More than a number changes by where it is rounded to 24 bits, relative to itself."""
+
 _TINY, _HUGE = 1.18e-38, 3.41e38
 """Numbers below the one are 0 as floats of 32 bits, those above the other infinite."""
 
@@ -136,6 +139,9 @@ def _as_element(found: Range, element: str) -> Range:
 
 def _converted(op: ir.Operation, x: Range) -> Range:
     source, result = (str(element_type_of(v)) for v in (op.operands[0], op.results[0]))
+    if source == "f64" and result in _FLOATS:
+        least, most = x[0] - abs(x[0]) * _ROUNDING, x[1] + abs(x[1]) * _ROUNDING
+        return _unknown(op.results[0]) if math.isnan(least + most) else _as_element((least, most), result)
     is_exact = source in ("i1", *_FLOATS) and result in _FLOATS
     return x if is_exact or (source in ("i1", "i32") and result in ("i32", "i64")) else _unknown(op.results[0])
 

@@ -254,10 +254,12 @@ class CpuFrame(Frame):
 
 def _split(positions: Positions, short: Dims, math: PositionMath) -> Positions:
     """Positions along the last axes, of some sizes, which a loop takes together with the axis before."""
-    *outer, place = positions or (None,)
+    if not short:
+        return positions
+    *outer, place = positions
     found: list[Position] = []
     for size in reversed(short):
-        place, rest = math.divmod(place, index_constant(size.constant))
+        place, rest = math.divmod(place, index_constant(size.constant or 1))
         found.insert(0, rest)
     return (*outer, place, *found)
 

@@ -19,6 +19,7 @@ from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.interruption import RUNTIME, TRIPS, Interruption
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.lowering_cpu.emitters.row_block_dot import HEIGHT, RowBlockDot
+from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.mlir import arith, ir, memref
 from shlo_disc.shape_dialect.ops.recurrences import LoopOfRows
@@ -53,6 +54,7 @@ class LaneRecurrence(RecurrenceKernel):
     """One loop, whose rows' elements are walked over in vectors."""
 
     frame: CpuFrame
+    elements: VectorElements
     can_end = True
 
     def __init__(self, frame: CpuFrame, found: LoopOfRows):

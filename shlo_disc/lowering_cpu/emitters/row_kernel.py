@@ -80,6 +80,7 @@ class VectorRows(RowKernel):
     """One version of the kernel, with or without row buffers: vectors along the last of a row's axes."""
 
     frame: CpuFrame
+    elements: VectorElements
 
     def __init__(
         self,
