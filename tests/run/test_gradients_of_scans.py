@@ -105,7 +105,8 @@ def watched(x: jax.Array, y: jax.Array) -> Any:
 
 def fading(x: jax.Array, y: jax.Array) -> Any:
     """Not a plain sum."""
-    return lax.fori_loop(0, x.shape[0], lambda i, m: m * 0.5 + x[i].T @ y[i], jnp.ones((x.shape[2], y.shape[2])))
+    start = jnp.ones((x.shape[2], y.shape[2]), x.dtype)
+    return lax.fori_loop(0, x.shape[0], lambda i, m: m * 0.5 + x[i].T @ y[i], start)
 
 
 @pytest.mark.parametrize("function", (moment, opposite, shared, clipped, watched, fading))

@@ -47,7 +47,7 @@ def repetitions(x: jax.Array) -> tuple[jax.Array, ...]:
     m, n = x.shape
     by = (2, 3, 4, 8, 16, 32)
     return (
-        *(jnp.repeat(x, k, axis=1, total_repeat_length=k * n) for k in by),
+        *(jnp.repeat(x, k, axis=1) for k in by),
         *(jnp.broadcast_to(x[:, :, None], (m, n, k)) for k in by),
         jnp.broadcast_to(x[:, :, None, None], (m, n, 2, 2)),
         jnp.broadcast_to(x[:, None, :, None], (m, 2, n, 4)),
@@ -100,6 +100,28 @@ def test_matrix(family: Function, dtype: str) -> None:
     check(family, [("m, n", dtype)], SIZES if dtype == "float32" else SIZES[1::4])
 
 
+SHUFFLED = {
+    "a step of 2": lambda x: x[:, ::2],
+    "a reversal": lambda x: x[:, ::-1],
+    "a repetition": lambda x: jnp.repeat(x, 4, axis=1),
+    "an interleaving": lambda x: jnp.stack([x, -x], -1),
+    "windows": lambda x: jnp.stack([x[:, i : x.shape[1] - 3 + i] for i in range(4)], -1),
+}
+
+
+@pytest.mark.parametrize("name", SHUFFLED)
+def test_whole_vectors_are_not_gathered(name: str) -> None:
+    executable = shlo_disc.compile(SHUFFLED[name], args=(("m, 64*n", "float32"),))
+    code = str(executable.listing("kernels"))
+    whole = code.split("vector.create_mask")[0]  # what comes before the masked vector of a row
+    assert "vector.shuffle" in whole and "vector.gather" not in whole
+
+
+def test_transposes_are_shuffled() -> None:
+    code = str(shlo_disc.compile(lambda x: x.T, args=(("m, n", "float32"),)).listing("kernels"))
+    assert "vector.shuffle" in code
+
+
 def test_results_past_the_caches() -> None:
     """Results so large that whole lines are written around the caches."""
 
@@ -114,7 +136,7 @@ def test_one_row_by_several_threads() -> None:
     """Blocks of one row begin at a multiple of the lanes, wherever they are cut."""
 
     def function(x: jax.Array) -> tuple[jax.Array, ...]:
-        return jnp.stack([x, -x], -1).reshape(-1), jnp.repeat(x, 4, total_repeat_length=4 * x.shape[0])
+        return jnp.stack([x, -x], -1).reshape(-1), jnp.repeat(x, 4)
 
     check(function, [("n", "float32")], [{"n": n} for n in (1, 1023, 1024, 1025, 300_001)])
 

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from shlo_disc.lowering.element_types import Element
-from shlo_disc.lowering.elements import Elements, splat_constant
+from shlo_disc.lowering.elements import Elements, Positions, splat_constant
 from shlo_disc.lowering.multiples import Multiples, constant_of_index
 from shlo_disc.lowering.positions import Position, PositionMath, at_distances, index_constant
+from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.mlir import arith, ir, scf, vector
 
 WIDEST = 4
@@ -70,6 +71,12 @@ class VectorElements(Elements):
                 scf.yield_([self.splat(found) if isinstance(type_, ir.VectorType) else found])
         return choice.results[0]
 
+    def linear_offset(self, positions: Positions, dims: Dims) -> Position:
+        """The row-major element offset of a position, whose lanes that are valid stand at 0 of an axis of size 1."""
+        zero = Position(index_constant(0))
+        places = tuple(zero if d.constant == 1 else p for p, d in zip(positions, dims, strict=True))
+        return super().linear_offset(places, dims)
+
     def gather(self, buffer: ir.Value, offset: Position, element: Element, rank: int) -> ir.Value:
         """Read each lane at its own row-major offset: by a few vectors, where all lanes are valid and lie in them."""
         if offset.is_linear:
@@ -123,9 +130,10 @@ class VectorElements(Elements):
         return functools.reduce(arith.ori, [vector.shuffle(mask, none, turn) for turn in turns])
 
 
-_FOLDED = frozenset(f"arith.{n}" for n in ("addi", "andi", "cmpi", "muli", "ori", "subi", "xori")) | {
-    "vector.broadcast"
-}
+_FOLDED = frozenset(
+    {"arith.addi", "arith.andi", "arith.cmpi", "arith.constant", "arith.muli", "arith.ori", "arith.subi", "arith.xori",
+     "vector.broadcast"}
+)  # fmt: skip
 """Ops that LLVM computes where all operands are constants."""
 
 
