@@ -52,7 +52,7 @@ class Position:
         return self.lanes is None and self.step == 1
 
     def distances(self, width: int) -> tuple[int, ...]:
-        """How far from the base each lane stands, where they are not scattered."""
+        """The distance of each lane from the base, where they are not scattered."""
         return self.pattern or tuple(self.step * lane for lane in range(width))
 
 

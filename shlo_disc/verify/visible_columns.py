@@ -35,7 +35,7 @@ _SCALE, _MOST_SCALINGS = 4, 8
 """Sizes are so many times larger, again and again, where an expression of them, as behind convolutions, is below 1."""
 
 _MOST_ELEMENTS = 1 << 22
-"""Of an array of a trial."""
+"""The size of an array of a trial, at most."""
 
 
 class _Unknown(Exception):

@@ -76,7 +76,7 @@ def interleavings(x: jax.Array) -> tuple[jax.Array, ...]:
 
 
 def transposes(x: jax.Array) -> tuple[jax.Array, ...]:
-    """Of values and of what is computed, with other operands beside them."""
+    """Values and what is computed, with other operands beside them."""
     m, n = x.shape
     cube = jnp.stack([x, x[::-1], x, x[:, ::-1], x], axis=1)
     orders = ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
