@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE, RESHAPES
+from shlo_disc.shape_dialect.ops import ELEMENTWISE, GATHERS, INDEX_MAPS, RESHAPES
 from shlo_disc.shape_dialect.ops.access import Access, defining_op, is_free
 from shlo_disc.shape_dialect.ops.code_size import code_size
 from shlo_disc.shape_dialect.ops.views import root
@@ -98,6 +98,11 @@ def _handovers(graph: Graph, later: Cluster, position: Mapping[ir.Operation, int
     """The handover of each earlier kernel to `later`."""
     found: dict[int, Handover] = {}
     for reader in later.members:
+        for operand, access in _moved(reader):
+            earlier = None if access.made_by is None else graph.of_op.get(access.made_by)
+            if earlier is not None and earlier is not later and earlier.kind in _MADE_BY:
+                handover = found.setdefault(earlier.number, Handover(graph, earlier, later, {}, set()))
+                handover.reads.setdefault(access.value, []).append(Read(reader, operand, None, position[reader]))
         for operand, access in enumerate(_reads(graph, reader)):
             earlier = None if access.made_by is None else graph.of_op.get(access.made_by)
             if earlier is None or earlier is later or earlier.kind not in _MADE_BY:
@@ -114,6 +119,14 @@ def _handovers(graph: Graph, later: Cluster, position: Mapping[ir.Operation, int
             if len({read.axes for read in reads}) > 1 or _is_read_otherwise(handover, value):
                 handover.fixed.add(value)
         yield handover
+
+
+def _moved(reader: ir.Operation) -> Iterator[tuple[int, Access]]:
+    """The operands that an op reads at other indices than its own, and could compute there. Tables are looked up."""
+    if reader.name in INDEX_MAPS:
+        for operand, value in enumerate(reader.operands):
+            if operand > 0 or reader.name not in GATHERS:
+                yield operand, Access(value, None, defining_op(value))
 
 
 def _reads(graph: Graph, reader: ir.Operation) -> list[Access]:

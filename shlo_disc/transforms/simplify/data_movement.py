@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 
-from shlo_disc.shape_dialect.build import shape_tensor, view
+from shlo_disc.shape_dialect.build import view, window
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import (
     Dims,
@@ -19,7 +19,6 @@ from shlo_disc.shape_dialect.dialect.types import (
     dims_of,
     dims_of_attr,
     element_type_of,
-    tensor_type,
 )
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.ops import BROADCASTS, RESHAPES
@@ -174,7 +173,7 @@ def gather_of_one_slice(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> boo
     """A gather of a single slice at constant indices, which lies inside for sure, is a slice."""
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     starts = constant_of(op.operands[1])
-    sizes = _slice_sizes(op)
+    sizes = slice_sizes(op)
     whole = dims_of(op.operands[0])
     is_one = dims_of(op.operands[1]) == (Expr.const(len(numbers.start_index_map)),)
     if starts is None or sizes is None or not is_one or bits_of(element_type_of(op.operands[1])) < 8:
@@ -188,15 +187,12 @@ def gather_of_one_slice(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> boo
     if any(n is None or n < 0 for n in left) or any((b.constant or 0) < 0 for b in begin):
         return NO_MATCH
     with rewriter.ip, op.location:
-        type_ = tensor_type(sizes, element_type_of(op.results[0]))
-        ones = shape_tensor([Expr.const(1)] * len(whole))
-        operands = [op.operands[0], shape_tensor(begin), shape_tensor(end), ones]
-        part = ir.Operation.create("stablehlo.real_dynamic_slice", results=[type_], operands=operands)
-        rewriter.replace_op(op, [view(part.results[0], dims_of(op.results[0]))])
+        rewriter.replace_op(op, [view(window(op.operands[0], tuple(begin), sizes), dims_of(op.results[0]))])
     return None
 
 
-def _slice_sizes(op: ir.OpView) -> Dims | None:
+def slice_sizes(op: ir.OpView) -> Dims | None:
+    """The sizes of the slices of a gather, where they are known."""
     if op.operation.name == "stablehlo.gather":
         return tuple(map(Expr.const, integers(op.attributes["slice_sizes"])))
     shape = defined_by(op.operands[2], ("disc.shape",))

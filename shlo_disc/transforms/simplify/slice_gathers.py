@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gathers at evenly spaced positions are slices.
+"""Gathers of one slice, and those at evenly spaced positions, are slices.
 
-JAX writes `x[:, ::-1]` and `x[:, 1::2]` of an axis whose size is a symbol as gathers at computed indices. Where these
-are `start + factor * i`, and all of them are known to lie inside of the axis, the result is a slice with a stride,
-reversed for a negative factor. Kernels read slices by vectors, and indices element by element.
+JAX writes `x[:, :h]` of symbolic sizes as a gather of one slice, and `x[:, ::-1]` and `x[:, 1::2]` as gathers at
+computed indices. Where these are `start + factor * i`, and all of them are known to lie inside of the axis, the result
+is a slice with a stride, reversed for a negative factor. Kernels read slices by vectors, and compute them where they
+are read.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shlo_disc.shape_dialect.build import create, reverse, shape_tensor, view
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, element_type_of, tensor_type
+from shlo_disc.shape_dialect.build import create, reverse, shape_tensor, view, window
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops import BROADCASTS, IOTAS, RESHAPES
 from shlo_disc.shape_dialect.ops.access import defining_op
@@ -22,6 +23,7 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Decisions, Pattern
+from shlo_disc.transforms.simplify.data_movement import slice_sizes
 
 SLICE: Pattern[EvenGather] = Pattern("slice-gather", "a gather at evenly spaced positions is a slice")
 
@@ -52,7 +54,7 @@ class EvenGather:
     def __post_init__(self) -> None:
         self.numbers = stablehlo.GatherDimensionNumbers(self.op.attributes["dimension_numbers"])
         self.whole = dims_of(self.op.operands[0])
-        self.sizes = _slice_sizes(self.op)
+        self.sizes = slice_sizes(self.op)
         self.positions = _even(self.op.operands[1])
 
     @property
@@ -115,13 +117,52 @@ def _lies_inside(found: EvenGather) -> bool:
     return all(found.facts.prove(relation) is True for relation in relations)
 
 
+WINDOW: Pattern[OneSlice] = Pattern("slice-of-one", "a gather of one slice at known indices is a slice")
+
+
+@dataclass
+class OneSlice:
+    """A gather, and what is known of it. sizes: those of a slice. starts: where it begins, None if that is data."""
+
+    op: ir.OpView
+    facts: Facts
+    sizes: Dims | None = field(init=False)
+    starts: Dims | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        numbers = stablehlo.GatherDimensionNumbers(self.op.attributes["dimension_numbers"])
+        axes = list(numbers.start_index_map)
+        is_one = dims_of(self.op.operands[1]) == (Expr.const(len(axes)),)
+        found = _known(self.op.operands[1]) if is_one else None
+        self.sizes = slice_sizes(self.op)
+        self.starts = None
+        if found is not None:
+            at = dict(zip(axes, found, strict=True))
+            self.starts = tuple(at.get(a, ZERO) for a in range(len(dims_of(self.op.operands[0]))))
+
+
+@WINDOW.requires("its indices and its sizes are known")
+def _is_known(found: OneSlice) -> bool:
+    return found.starts is not None and found.sizes is not None
+
+
+@WINDOW.requires("the slice lies inside, so that it is not moved")
+def _is_inside(found: OneSlice) -> bool:
+    places = zip(found.starts or (), found.sizes or (), dims_of(found.op.operands[0]), strict=True)
+    relations = [r for start, size, whole in places for r in (Relation.ge(start, 0), Relation.le(start + size, whole))]
+    return all(found.facts.prove(relation) is True for relation in relations)
+
+
 def slice_gathers(block: ir.Block, facts: Facts, decisions: Decisions) -> None:
     """Replace the gathers of a block, and of what is nested in it, that are slices."""
     for op in list(block.operations):
         if op.operation.name in ("stablehlo.gather", "stablehlo.dynamic_gather"):
             found = SLICE.match(lambda op: EvenGather(op, facts), op)
+            one = None if found is not None else WINDOW.match(lambda op: OneSlice(op, facts), op)
             if found is not None and decisions.take(SLICE.name, op.operation):
                 _replace(found)
+            elif one is not None and decisions.take(WINDOW.name, op.operation):
+                _replace_one(one)
             continue
         for nested in nested_blocks(op):
             slice_gathers(nested, facts, decisions)
@@ -144,12 +185,25 @@ def _replace(found: EvenGather) -> None:
     op.operation.erase()
 
 
-def _slice_sizes(op: ir.OpView) -> Dims | None:
-    if op.operation.name == "stablehlo.gather":
-        return tuple(map(Expr.const, integers(op.attributes["slice_sizes"])))
-    shape = defining_op(op.operands[2])
-    is_known = shape is not None and shape.name == "disc.shape"
-    return dims_of_attr(shape.attributes["dims"]) if is_known and shape is not None else None
+def _replace_one(found: OneSlice) -> None:
+    op = found.op
+    with ir.InsertionPoint(op), op.location:
+        part = window(op.operands[0], found.starts or (), found.sizes or ())
+        op.results[0].replace_all_uses_with(view(part, dims_of(op.results[0])))
+    op.operation.erase()
+
+
+def _known(value: ir.Value) -> Dims | None:
+    """The elements of a list of signed integers that are sizes; None for data, and where they might wrap around."""
+    type_, op = element_type_of(value), defining_op(value)
+    if not isinstance(type_, ir.IntegerType) or type_.is_unsigned or type_.width not in (32, 64):
+        return None
+    if op is not None and op.name in BROADCASTS and not dims_of(op.operands[0]) and dims_of(value) == (ONE,):
+        value = op.operands[0]
+    try:
+        return known_elements(value)
+    except ValueError:
+        return None
 
 
 def _even(value: ir.Value) -> Even | None:
@@ -180,11 +234,8 @@ def _even(value: ir.Value) -> Even | None:
 
 
 def _of_scalar(value: ir.Value) -> Even | None:
-    try:
-        (element,) = known_elements(value)
-    except ValueError:
-        return None
-    return Even(element)
+    found = _known(value)
+    return None if found is None else Even(found[0])
 
 
 def _of_arithmetic(op: ir.Operation) -> Even | None:

@@ -150,11 +150,22 @@ def test_read_in_another_order_and_as_it_stands(monkeypatch: pytest.MonkeyPatch)
 
 
 UNARY: list[Callable[[Any], Any]] = [jnp.abs, jnp.negative, jnp.sin, lambda v: v + 1, lambda v: v * v, lambda v: v.T.T]
+MOVES: list[Callable[[Any], Any]] = [
+    lambda v: v[:, ::-1],
+    lambda v: jnp.concatenate([v[:, 3:], v[:, :3]], 1),
+    lambda v: jnp.pad(v, ((0, 0), (2, 0)))[:, :-2],
+    lambda v: jnp.concatenate([v, v[::-1]], 0)[: v.shape[0]],
+    lambda v: jnp.broadcast_to(v[:1], v.shape),
+]
 BINARY: list[Callable[[Any, Any], Any]] = [jnp.add, jnp.subtract, jnp.multiply, jnp.maximum, lambda a, b: a + b[:1]]
 
 
 def random_program(seed: int) -> Callable[[jax.Array, jax.Array], Any]:
-    """Some stages of elementwise values, each of which reads any values before it, with products between them."""
+    """Some stages of elementwise values, each of which reads any values before it, with products between them.
+
+    In every second one, values are moved as well.
+    """
+    unary = UNARY + MOVES * (seed % 2)
 
     def f(x: jax.Array, w: jax.Array) -> Any:
         draw = random.Random(seed)
@@ -162,7 +173,7 @@ def random_program(seed: int) -> Callable[[jax.Array, jax.Array], Any]:
         for _ in range(draw.randint(2, 4)):
             for _ in range(draw.randint(2, 9)):
                 made = draw.choice(BINARY)(*draw.choices(values, k=2)) if draw.random() < 0.6 else None
-                values.append(draw.choice(UNARY)(draw.choice(values)) if made is None else made)
+                values.append(draw.choice(unary)(draw.choice(values)) if made is None else made)
             values.append(jnp.tanh(values[-1]) @ w)
             if draw.random() < 0.3:
                 values.append(values[-1] - values[-1].mean(1, keepdims=True))
@@ -251,6 +262,24 @@ def test_an_expensive_value_is_kept_and_a_small_one_is_read() -> None:
     assert text.count("stablehlo.subtract") == 1
     functions = [part.partition("{") for part in text.split("func.func")]
     assert any(f"-> tensor<{WIDTH}xf32>" in head and "stablehlo.multiply" in body for head, _, body in functions)
+
+
+MOVED: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "halves": (lambda x: (x * 1.5 + 0.3)[:, :16] * jax.nn.sigmoid((x * 1.5 + 0.3)[:, 16:]), 1),
+    "pieces": (lambda x: jnp.concatenate([jax.nn.relu(x), jax.nn.relu(x)[::-1], -jax.nn.relu(x)], 0), 1),
+    "functions are read": (lambda x: jnp.tanh(x)[:, :16] * jax.nn.sigmoid(jnp.tanh(x)[:, 16:]), 2),
+    "results are read": (lambda x: (x * 2 + 1, (x * 2 + 1)[:, :16] + (x * 2 + 1)[:, 16:]), 2),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_values_that_only_moves_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cheap ones are computed where they are read, and have no kernel of their own."""
+    function, kernels = MOVED[name]
+    again, plain = both(monkeypatch, function, ("b, 32", "float32"), computes=kernels == 1)
+    assert len(again.kernels) == kernels
+    for rows in ROWS:
+        check(again, plain, numbers(rows, 32))
 
 
 # ---- minimum cuts ----------------------------------------------------------------------------------------------------
