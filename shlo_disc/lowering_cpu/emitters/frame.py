@@ -180,7 +180,7 @@ class CpuFrame(Frame):
 
     def _short_axes(self, domain: Dims) -> Dims:
         """The last axes that are shorter than a vector together, and divide it."""
-        lanes, count = self.register_width(), 0
+        lanes, count = self.lanes, 0
         while count < len(domain) - 1:
             together = product(domain[-count - 1 :]).constant
             if together is None or together >= lanes or lanes % together:
@@ -199,7 +199,7 @@ class CpuFrame(Frame):
 
         def all_vectors(streaming: bool) -> None:
             with elements.scope():
-                vectors(elements, (), begin, end, False, lambda e, at: body(e, at, streaming))
+                vectors(elements, (), begin, end, False, lambda e, at: body(e, at, streaming), self.lanes)
 
         either(streams, all_vectors)
 
@@ -214,9 +214,8 @@ class CpuFrame(Frame):
 
                 def row_vectors(streaming: bool) -> None:
                     with elements.scope():
-                        vectors(
-                            elements, outer, index_constant(0), end, divisible, lambda e, at: body(e, at, streaming)
-                        )
+                        one = lambda e, at: body(e, at, streaming)  # noqa: E731
+                        vectors(elements, outer, index_constant(0), end, divisible, one, self.lanes)
 
                 either(streams, row_vectors)
 
@@ -232,13 +231,14 @@ class CpuFrame(Frame):
         """Lanes worked on together in long rows."""
         return self.width() // self.options.unroll * self.options.long_unroll
 
-    def register_width(self) -> int:
-        """Lanes of one register of the widest element type, a power of two."""
-        return max(1, self.options.vector_bits // self._widest)
-
     def width(self) -> int:
         """Lanes worked on together: `unroll` registers of the widest element type, a power of two."""
-        return max(1, self.options.unroll * self.options.vector_bits // self._widest)
+        return self.options.unroll * self.lanes
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a register of the widest element type."""
+        return max(1, self.options.vector_bits // self._widest)
 
     @cached_property
     def _widest(self) -> int:

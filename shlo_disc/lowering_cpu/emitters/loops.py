@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.long_sums import in_blocks
@@ -92,14 +93,28 @@ def vectors(
     end: ir.Value,
     divisible: bool,
     body: Callable[[Elements, Positions], None],
+    register: int,
 ) -> None:
-    """`body` at each vector of [begin, end), in the row of some outer positions."""
+    """`body` at each vector of [begin, end), in the row of some outer positions.
 
-    def at(position: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
-        body(elements, (*outer, position))
-        return []
+    register: the lanes of a register. Behind vectors of more than two, the rest is a loop over masked ones of a single
+    register: one masked vector would be as much code as a whole one, and as much work for a few elements.
+    """
 
-    over_lanes(elements, begin, end, divisible, [], at)
+    def over(elements: VectorElements, begin: ir.Value, end: ir.Value, divisible: bool) -> None:
+        def at(position: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+            body(elements, (*outer, position))
+            return []
+
+        over_lanes(elements, begin, end, divisible, [], at)
+
+    if divisible or elements.has_one_body or elements.width <= 2 * register:
+        over(elements, begin, end, divisible)
+        return
+    rest = arith.remui(arith.subi(end, begin), index_constant(elements.width))
+    middle = arith.subi(end, rest)
+    over(elements, begin, middle, True)
+    over(replace(elements, width=register, has_one_body=True), middle, end, False)
 
 
 def first_lanes(width: int, count: ir.Value) -> ir.Value:

@@ -34,7 +34,7 @@ def build_transposing_loop(frame: CpuFrame) -> tuple[Expr, Expr] | None:
     """
     domain = dims_of(frame.outputs[0])
     transposes = transposed(frame.outputs, domain)
-    lanes = frame.register_width()
+    lanes = frame.lanes
     if not transposes or lanes < 2:
         return None
     longest = frame.facts.range(domain[last_axis(transposes[0])])[1]
@@ -101,7 +101,15 @@ class _TransposeLoop:
             with self.elements.scope():
                 outer = self._outer(corner, number)
                 body = self._body(streaming)
-                vectors(self.elements, outer, index_constant(0), self.columns, False, lambda e, at: body(e, at, False))
+                vectors(
+                    self.elements,
+                    outer,
+                    index_constant(0),
+                    self.columns,
+                    False,
+                    lambda e, at: body(e, at, False),
+                    self.lanes,
+                )
 
         for_range(index_constant(0), rows, row)
 
