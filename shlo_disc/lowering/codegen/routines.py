@@ -84,7 +84,8 @@ def compile_with_routines(
         for part, own in zip(parts, constants, strict=False)
     ]
     initialise()
-    objects = at_a_time([*tasks, *(partial(routines_object, each, target, store) for each in routines)])
+    tasks += [partial(routines_object, each, target, store) for each in routines]
+    objects = at_a_time(tasks, [*(len(part.text) for part in parts), *(len("".join(each.texts)) for each in routines)])
     return join_objects(objects, {*exported, *embedded}) if len(objects) > 1 else objects[0]
 
 

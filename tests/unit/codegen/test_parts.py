@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -18,7 +20,7 @@ import pytest
 
 import shlo_disc
 from shlo_disc.errors import CompilerError
-from shlo_disc.lowering.codegen import CpuTarget, routines
+from shlo_disc.lowering.codegen import CpuTarget, routines, unlocked
 from shlo_disc.lowering.codegen.native import compile_to_object, initialise
 from shlo_disc.lowering.codegen.parts import MOST_PARTS, Part, parts_of
 from shlo_disc.lowering.codegen.unlocked import at_a_time
@@ -164,13 +166,33 @@ def test_the_number_of_parts_is_bounded() -> None:
 
 
 def test_tasks_keep_their_order_and_raise() -> None:
-    assert at_a_time([partial(bytes, [i]) for i in range(20)]) == [bytes([i]) for i in range(20)]
+    numbers = range(20)
+    assert at_a_time([partial(bytes, [i]) for i in numbers], list(numbers)) == [bytes([i]) for i in numbers]
 
     def fails() -> bytes:
         raise CompilerError("no")
 
     with pytest.raises(CompilerError, match="no"):
-        at_a_time([lambda: b"", fails, lambda: b""])
+        at_a_time([lambda: b"", fails, lambda: b""], [1, 1, 1])
+
+
+def test_the_longest_task_begins_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread that is taken shows the order in which the others begin."""
+    begun: list[int] = []
+
+    class OneThread(ThreadPoolExecutor):
+        def __init__(self, threads: int, thread_name_prefix: str):
+            super().__init__(1, thread_name_prefix)
+
+    def task(number: int) -> bytes:
+        begun.append(number)
+        return bytes([number])
+
+    monkeypatch.setattr(unlocked, "ThreadPoolExecutor", OneThread)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    sizes = [3, 1, 7, 5]
+    assert at_a_time([partial(task, n) for n in range(4)], sizes) == [bytes([n]) for n in range(4)]
+    assert begun == [2, 3, 0, 1]
 
 
 def test_a_program_that_is_compiled_at_exit() -> None:
