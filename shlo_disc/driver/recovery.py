@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shlo_disc.driver.reproducer import write_reproducer
 from shlo_disc.driver.stages import STAGES
 from shlo_disc.errors import CompilerError, DiscError
 from shlo_disc.options import Options
@@ -151,6 +150,8 @@ def with_reproducer(
 
     compilation: how far the compile went.
     """
+    from shlo_disc.driver.reproducer import write_reproducer
+
     try:
         place = write_reproducer(read, options, target, error, compilation)
     except OSError as obstacle:

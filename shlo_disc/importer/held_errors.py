@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, NoReturn
 
 import jax
 from jax import export
-from jax.extend.core import Literal
 
 from .trace_state import current_trace, tracing_with
 from .user_code import is_users
@@ -141,6 +140,8 @@ def _note_made(kind: Any, is_noted: Callable[[Sequence[Any]], bool]) -> None:
 
 def _is_computed_of_sizes(array: Any) -> bool:
     """Tells whether a traced array is computed of sizes and numbers alone, as n / 2 is."""
+    from jax.extend.core import Literal  # imports Pallas
+
     seen, found, left = set(), False, [array]
     while left:
         each = left.pop()

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax import export
-from jax.extend.core import Primitive
-from jax.extend.mlir import deserialize_portable_artifact
 from jax.interpreters import mlir as jax_mlir
+from jaxlib.mlir.dialects import stablehlo
 from jaxlib.mlir.passmanager import PassManager
 
 from shlo_disc.errors import OF_PYTORCH, ArgumentTypeError, ProgramError
@@ -172,7 +171,7 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> 
     checks = [
         export.DisabledSafetyCheck.custom_call(name) for name in (*OF_THIS_PROCESS, RAGGED_DOT, *options.custom_calls)
     ]
-    unused = [(Primitive("of no other program"), _lower_fft)] if options.is_fresh else []
+    unused = [(_new_primitive(), _lower_fft)] if options.is_fresh else []
     rules = (*RULES, *options.rules, *unused)
     callbacks.install_for_exports()
     try:
@@ -225,12 +224,19 @@ def platform_index(exported: export.Exported, platforms: Sequence[str]) -> int:
     )
 
 
+def _new_primitive() -> Any:
+    """A primitive that no function calls. A cached program is found without `jax.extend`, which imports Pallas."""
+    from jax.extend.core import Primitive
+
+    return Primitive("of no other program")
+
+
 def without_locations(exported: export.Exported) -> bytes:
     """The exported module as bytes that do not change when lines of the source file move."""
     data = bytes(exported.mlir_module_serialized)
-    with jax_mlir.make_ir_context():
+    with jax_mlir.make_ir_context() as context:
         try:
-            module = deserialize_portable_artifact(data)
+            module = stablehlo.deserialize_portable_artifact(context, data)
         except ValueError:  # what reads it next says why
             return data
         PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)

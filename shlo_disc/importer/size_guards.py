@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from jax import export
-from jax.extend.mlir import deserialize_portable_artifact, serialize_portable_artifact
 from jax.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
@@ -35,6 +34,8 @@ def with_guards(exported: export.Exported, guards: Sequence[SizeGuard]) -> expor
     """
     if not guards:
         return exported
+    from jax.extend.mlir import deserialize_portable_artifact, serialize_portable_artifact  # imports Pallas
+
     with jax_mlir.make_ir_context():
         module = deserialize_portable_artifact(bytes(exported.mlir_module_serialized))
         with ir.Location.unknown():
