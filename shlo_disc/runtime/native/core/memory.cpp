@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <sys/mman.h>
 
@@ -30,15 +31,28 @@ size_t size_class(int64_t bytes) {
   return (size + step - 1) / step * step;
 }
 
+void *map(size_t size) {
+  void *address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return address == MAP_FAILED ? nullptr : address;
+}
+
+/// Pages that begin at the boundary of a huge one, so that the first use of each 2 MB is one page fault and not 512.
+void *map_huge(size_t size) {
+  char *found = static_cast<char *>(map(size + kHugePage));
+  if (!found)
+    return nullptr;
+  size_t before = -reinterpret_cast<uintptr_t>(found) % kHugePage;
+  if (before != 0)
+    munmap(found, before);
+  munmap(found + before + size, kHugePage - before);
+  madvise(found + before, size, MADV_HUGEPAGE);
+  return found + before;
+}
+
 void *system_allocate(size_t size) {
   if (size < kLargeFrom)
     return std::aligned_alloc(kAlignment, size);
-  void *address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (address == MAP_FAILED)
-    return nullptr;
-  if (size >= kHugePage)
-    madvise(address, size, MADV_HUGEPAGE);
-  return address;
+  return size < kHugePage ? map(size) : map_huge(size);
 }
 
 void system_release(Allocation block) {
