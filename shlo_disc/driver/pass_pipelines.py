@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -53,7 +54,8 @@ class Element:
     changes: Changes
 
 
-def parse_pipeline(text: str) -> list[Element]:
+@functools.lru_cache(maxsize=64)
+def parse_pipeline(text: str) -> tuple[Element, ...]:
     """The elements of a pipeline. Raises OptionError where one is neither a stage, nor a pass of ours or MLIR's."""
     found = []
     for part in _split(text):
@@ -64,7 +66,7 @@ def parse_pipeline(text: str) -> list[Element]:
             raise OptionError(f"{part!r} does not end with a brace")
         changes = _options(name, options.removesuffix("}")) if is_ours else {}
         found.append(Element(name if is_ours else part, part, changes))
-    return found
+    return tuple(found)
 
 
 def _split(text: str) -> Iterator[str]:
@@ -121,9 +123,9 @@ def passes_of(name: str) -> list[Pass]:
     return [PASSES[e.name] for e in parse_pipeline(PIPELINES[name]) if e.name in PASSES]
 
 
-def added_passes(options: Options, place: str) -> list[Element]:
+def added_passes(options: Options, place: str) -> tuple[Element, ...]:
     """The passes that the options add after a stage or a pass."""
-    found = parse_pipeline(options.passes[place]) if place in options.passes else []
+    found = parse_pipeline(options.passes[place]) if place in options.passes else ()
     for element in found:
         if element.name in PIPELINES:
             raise OptionError(f"{element.name!r} is a stage, and no pass of ours to run after {place!r}")
@@ -132,6 +134,8 @@ def added_passes(options: Options, place: str) -> list[Element]:
 
 def check_places(options: Options) -> None:
     """Raises OptionError where the options add passes after what there is not."""
+    if not options.passes:
+        return
     stages = {stage: [e.name for e in parse_pipeline(text)] for stage, text in PIPELINES.items()}
     places = dict.fromkeys([*stages, *(name for names in stages.values() for name in names)])
     for place in options.passes:

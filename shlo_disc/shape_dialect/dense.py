@@ -21,8 +21,12 @@ _LITERAL = re.compile(r"[^\s,()\[\]]+")
 
 def array_of(constant: ir.OpView | ir.Operation) -> np.ndarray:
     """The elements of a `stablehlo.constant`. Raises ProgramError on an element type that NumPy lacks."""
-    tensor = ir.RankedTensorType(constant.results[0].type)
-    return _array(tensor, constant.operation.get_asm(use_local_scope=True))
+    return _array(ir.RankedTensorType(constant.results[0].type), text_alone(constant))
+
+
+def text_alone(op: ir.OpView | ir.Operation) -> str:
+    """The text of an op, which is printed as a copy: the printer numbers all values of the function around an op."""
+    return str(op.operation.clone(ip=False).get_asm(use_local_scope=True))
 
 
 def array_of_dense(elements: ir.DenseElementsAttr) -> np.ndarray:
@@ -71,4 +75,4 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "V" and not dtype.name.startswith(("int", "uint"))
 
 
-__all__ = ["array_of", "array_of_dense", "is_float"]
+__all__ = ["array_of", "array_of_dense", "is_float", "text_alone"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from shlo_disc.shape_dialect.dense import text_alone
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.definition import OpDef, define, no_flops, refuse
@@ -102,7 +103,7 @@ def _form_of_composite(s: StatedSizes, op: ir.OpView) -> list[ir.Value]:
 
 def _check_constant(op: ir.OpView) -> str | None:
     if isinstance(ir.RankedTensorType(op.results[0].type).element_type, ir.ComplexType):
-        inline = " dense<" in op.operation.get_asm(use_local_scope=True)  # the bindings cannot read the attribute
+        inline = " dense<" in text_alone(op)  # the bindings cannot read the attribute
     else:
         inline = isinstance(op.attributes["value"], ir.DenseElementsAttr)
     return None if inline else "a constant whose elements are not in the program has no lowering"

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from shlo_disc.shape_dialect.dense import text_alone
 from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.mlir import ir
 
@@ -85,7 +86,7 @@ def one_to_one(r: SizeRelations, op: ir.OpView) -> None:
 def splat_text(constant: ir.OpView) -> str:
     """The literal of a constant whose elements are all alike; "" of another. Complex elements are had as text only."""
     if isinstance(element_type_of(constant.results[0]), ir.ComplexType):
-        text = constant.operation.get_asm(use_local_scope=True)
+        text = text_alone(constant)
     else:
         value = constant.attributes["value"]
         text = "" if isinstance(value, ir.DenseElementsAttr) and not value.is_splat else str(value)

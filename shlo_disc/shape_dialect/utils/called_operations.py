@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from shlo_disc.shape_dialect.dense import text_alone
 from shlo_disc.shape_dialect.mlir import ir
 
 CALLS = ("callee", "decomposition")
@@ -88,7 +89,7 @@ def _is_splat(op: Any) -> bool:
     if op.operation.name != "stablehlo.constant" or len(op.operation.attributes) != 1:
         return False
     if isinstance(ir.RankedTensorType(op.operation.results[0].type).element_type, ir.ComplexType):
-        return "dense<(" in op.operation.get_asm(use_local_scope=True)  # the bindings have no class for the attribute
+        return "dense<(" in text_alone(op)  # the bindings have no class for the attribute
     value = op.operation.attributes["value"]
     return isinstance(value, ir.DenseElementsAttr) and value.is_splat
 
