@@ -7,7 +7,10 @@ soundness, because points are used only to give up early.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
 from random import Random
+from typing import NamedTuple
 
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts_store import Store
@@ -43,8 +46,7 @@ class Witnesses:
         """Up to `count` points for these symbols, and those that facts connect them to, of sizes of all kinds."""
         key = (symbols, count)
         if key not in self._samples:
-            search = _Search(self._store, *self._component(symbols), _MORE_SIZES)
-            self._samples[key] = search.points(count)
+            self._samples[key] = self._points_of(*self._component(symbols), _MORE_SIZES, count)
         return self._samples[key]
 
     def _around(self, e: Expr) -> list[dict[str, int]]:
@@ -53,9 +55,19 @@ class Witnesses:
             names, rows = self._component(symbols)
             key = frozenset(names)
             if key not in self._points:
-                self._points[key] = _Search(self._store, names, rows).points()
+                self._points[key] = self._points_of(names, rows)
             self._points[symbols] = self._points[key]
         return self._points[symbols]
+
+    def _points_of(
+        self, names: list[str], rows: list[Expr], sizes: tuple[int, ...] = _SIZES, restarts: int = _RESTARTS
+    ) -> list[dict[str, int]]:
+        """Up to `restarts` points, the same ones in every process."""
+        store, inside = self._store, frozenset(names)
+        multiples = tuple((e, k) for e, k in store.congruences if e.symbols() <= inside)
+        nonzero = tuple(e for e in store.nonzero if e.symbols() <= inside)
+        domains = tuple(_Domain(name, *store.domain(name)) for name in names)
+        return list(_points(domains, tuple(rows), multiples, nonzero, sizes, restarts))
 
     def _component(self, symbols: frozenset[str]) -> tuple[list[str], list[Expr]]:
         names = dict.fromkeys(sorted(symbols))
@@ -74,23 +86,50 @@ class Witnesses:
         return sorted(names), list(rows)
 
 
+class _Domain(NamedTuple):
+    """A symbol, the inclusive bounds of its value, and the modulus and residue that it has."""
+
+    name: str
+    bounds: tuple[int | None, int | None]
+    congruence: tuple[int, int]
+
+
+@lru_cache(maxsize=1024)
+def _points(
+    domains: tuple[_Domain, ...],
+    rows: tuple[Expr, ...],
+    multiples: tuple[tuple[Expr, int], ...],
+    nonzero: tuple[Expr, ...],
+    sizes: tuple[int, ...],
+    restarts: int,
+) -> tuple[dict[str, int], ...]:
+    """The points of `_Search`, once for the same facts: stages and programs ask the same of a symbol."""
+    return tuple(_Search(domains, rows, multiples, nonzero, sizes).points(restarts))
+
+
 class _Search:
     """Depth-first search over candidate values, restarted with other orders of the candidates."""
 
-    def __init__(self, store: Store, names: list[str], rows: list[Expr], sizes: tuple[int, ...] = _SIZES) -> None:
-        self._store = store
-        inside = set(names)
+    def __init__(
+        self,
+        domains: Iterable[_Domain],
+        rows: tuple[Expr, ...],
+        multiples: tuple[tuple[Expr, int], ...],
+        nonzero: tuple[Expr, ...],
+        sizes: tuple[int, ...],
+    ) -> None:
+        self._domains = {domain.name: domain for domain in domains}
         # A conjunct is checked as soon as its last symbol has a value.
-        self._names = sorted(names, key=lambda n: (-sum(n in row.symbols() for row in rows), n))
+        self._names = sorted(self._domains, key=lambda n: (-sum(n in row.symbols() for row in rows), n))
         self._rows = self._by_last_symbol(rows)
-        self._multiples = [(e, k) for e, k in store.congruences if e.symbols() <= inside]
-        self._nonzero = [e for e in store.nonzero if e.symbols() <= inside]
+        self._multiples = multiples
+        self._nonzero = nonzero
         self._sizes = sizes
-        self._candidates = {name: self._candidates_of(name) for name in names}
+        self._candidates = {name: self._candidates_of(name) for name in self._domains}
         self._nodes = 0
 
-    def points(self, restarts: int = _RESTARTS) -> list[dict[str, int]]:
-        """Up to `restarts` points, the same ones in every process."""
+    def points(self, restarts: int) -> list[dict[str, int]]:
+        """Up to `restarts` points."""
         found: dict[tuple[int, ...], dict[str, int]] = {}
         random = Random(0)  # noqa: S311
         for restart in range(restarts):
@@ -105,7 +144,7 @@ class _Search:
                 break
         return list(found.values())
 
-    def _by_last_symbol(self, rows: list[Expr]) -> dict[str, list[Expr]]:
+    def _by_last_symbol(self, rows: Iterable[Expr]) -> dict[str, list[Expr]]:
         position = {name: i for i, name in enumerate(self._names)}
         by_symbol: dict[str, list[Expr]] = {name: [] for name in self._names}
         for row in rows:
@@ -113,7 +152,7 @@ class _Search:
         return by_symbol
 
     def _candidates_of(self, name: str) -> list[int]:
-        (low, high), (modulus, residue) = self._store.domain(name)
+        _, (low, high), (modulus, residue) = self._domains[name]
         stride = max(1, modulus)
         values = [size + (residue - size) % stride for size in self._sizes]
         if low is not None:
@@ -142,7 +181,7 @@ class _Search:
 
     def _solutions(self, name: str, point: dict[str, int]) -> list[int]:
         """Values that make a row zero if it is linear in the symbol; an equality needs just that value."""
-        (low, high), (modulus, residue) = self._store.domain(name)
+        _, (low, high), (modulus, residue) = self._domains[name]
         found: list[int] = []
         for row in self._rows[name]:
             start, next_ = value_at(row, {**point, name: 0}), value_at(row, {**point, name: 1})
