@@ -140,12 +140,10 @@ def _note_made(kind: Any, is_noted: Callable[[Sequence[Any]], bool]) -> None:
 
 def _is_computed_of_sizes(array: Any) -> bool:
     """Tells whether a traced array is computed of sizes and numbers alone, as n / 2 is."""
-    from jax.extend.core import Literal  # imports Pallas
-
     seen, found, left = set(), False, [array]
     while left:
         each = left.pop()
-        if id(each) in seen or isinstance(getattr(each, "val", None), Literal):
+        if id(each) in seen or _is_literal(each):
             continue
         seen.add(id(each))
         made_by = getattr(each, "parent", None)
@@ -154,6 +152,11 @@ def _is_computed_of_sizes(array: Any) -> bool:
         found = found or made_by.primitive.name == "dim_as_value"
         left.extend(made_by.in_tracers)
     return found
+
+
+def _is_literal(array: Any) -> bool:
+    """Tells whether a traced array is a number: JAX's literals have a value, its variables have none."""
+    return hasattr(getattr(array, "val", None), "val")
 
 
 _MOST_STEPS = 1000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What whole vectors leave of a row: registers one by one behind wide vectors, one masked vector behind narrow ones."""
+"""Rests of rows: registers one by one behind wide vectors, one masked vector behind narrow ones."""
 
 from __future__ import annotations
 

@@ -93,6 +93,13 @@ def test_prepared_calls_touch_no_fresh_pages() -> None:
         del result
 
 
+def test_large_results_begin_at_a_huge_page() -> None:
+    """All but the end of each is of huge pages, whatever its size."""
+    _, executable = loaded()
+    kept = [executable(rows(megabytes)[:-1]) for megabytes in (3, 5, 7, 24)]
+    assert all(result.ctypes.data % (2 * MEGABYTE) == 0 and (result == 2).all() for result in kept)
+
+
 def test_prepare_checks_its_sizes() -> None:
     client, executable = loaded()
     with pytest.raises(ShapeError, match="expected values for the dimension variables"):
