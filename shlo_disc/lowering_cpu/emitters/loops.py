@@ -114,7 +114,10 @@ def vectors(
     rest = arith.remui(arith.subi(end, begin), index_constant(elements.width))
     middle = arith.subi(end, rest)
     over(elements, begin, middle, True)
-    over(replace(elements, width=register, has_one_body=True), middle, end, False)
+    single = replace(elements, width=register, has_one_body=True)
+    if elements.multiples.holds(begin):
+        single.multiples.note(middle)
+    over(single, middle, end, False)
 
 
 def first_lanes(width: int, count: ir.Value) -> ir.Value:

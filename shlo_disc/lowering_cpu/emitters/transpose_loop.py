@@ -97,6 +97,9 @@ class _TransposeLoop:
     def _gathered(self, corner: Sequence[ir.Value], rows: ir.Value, streaming: bool) -> None:
         """Rows without a tile."""
 
+        def body(elements: Elements, positions: Positions) -> None:
+            self._body(streaming)(elements, positions, False)
+
         def row(number: ir.Value) -> None:
             with self.elements.scope():
                 outer = self._outer(corner, number)
