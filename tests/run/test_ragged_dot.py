@@ -123,6 +123,24 @@ def test_sizes_by_contraction(dtype: str) -> None:
             near(executable(x, y, np.asarray(sizes, "int32")), contracted(x, y, sizes), scale, m)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "columns"), [("float32", 512), ("float32", 520), ("bfloat16", 1024), ("float64", 264)]
+)
+def test_large_results(dtype: str, columns: int) -> None:
+    """Results that bypass the caches where rows are whole lines of these: few terms, many, none; rows of no group."""
+    matrices, rows = 26, 512
+
+    def function(x: Any, y: Any, sizes: Any) -> Any:
+        return lax.ragged_dot_general(x, y, sizes, CONTRACTION)
+
+    executable = compiled(function, [("m, k", dtype), ("m, n", dtype), (str(matrices), "int32")])
+    x, y = random((160, rows), dtype), random((160, columns), dtype)
+    for sizes in ([1, 0, 9, 65, 20], [0, 0, 160], [2, 3]):
+        given = [*sizes, *[0] * (matrices - len(sizes))]
+        scale = contracted(np.abs(np.asarray(x, np.float64)), np.abs(np.asarray(y, np.float64)), given)
+        near(executable(x, y, np.asarray(given, "int32")), contracted(x, y, given), scale, 160)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_layouts(dtype: str) -> None:
     """Each operand with its last two axes in either order, and the groups at each axis of rhs."""

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "strided_copy.h"
 
+#include <algorithm>
 #include <cstring>
 #include <emmintrin.h>
 
@@ -47,9 +48,13 @@ template <typename T>
 void transpose(const char *source, int64_t column_step, T *target, int64_t target_step, int64_t rows, int64_t columns) {
   constexpr int64_t square = kSquare<T>, size = sizeof(T);
   int64_t whole_rows = rows / square * square, whole_columns = columns / square * square;
-  for (int64_t j = 0; j < whole_columns; j += square)
+  for (int64_t j = 0; j < whole_columns; j += square) {
+    for (int64_t ahead = j + kAhead; ahead < std::min(j + kAhead + square, columns); ++ahead)
+      for (int64_t i = 0; i < rows * size; i += 64)
+        _mm_prefetch(source + ahead * column_step + i, _MM_HINT_T1);
     for (int64_t i = 0; i < whole_rows; i += square)
       transpose_square(source + j * column_step + i * size, column_step, target + i * target_step + j, target_step);
+  }
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = i < whole_rows ? whole_columns : 0; j < columns; ++j)
       std::memcpy(target + i * target_step + j, source + j * column_step + i * size, sizeof(T));

@@ -3,7 +3,8 @@
 //
 // Rows: C[i, :] = A[i, :] B[g], where row i belongs to group g; rows of no group are 0. Contraction: C[g] = A_g' B_g of
 // the group's rows. Either way each group is a product of its own, whose C is cut into blocks of up to kBlockRows rows
-// and kRowBytes of columns; the blocks of all groups are one range of items, which threads share.
+// and kRowBytes of columns. The blocks of all groups are items that threads take one by one: where one group has all
+// rows, a few of many items have all the work, and the others only zeros to write.
 #include "library_call.h"
 
 #include "core/bfloat16.h"
@@ -12,7 +13,9 @@
 #include "strip_products.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <emmintrin.h>
 
 namespace disc {
 
@@ -27,10 +30,14 @@ constexpr int64_t kRowBytes = 2 << 10;   // of sums: a block fits a core's secon
 constexpr int64_t kFewestColumns = 64;   // of a block
 constexpr int64_t kItemsPerThread = 4;   // enough to even out groups and threads
 constexpr int64_t kLineBytes = 64;       // of the cache
+constexpr int64_t kFewTerms = 64;        // of a product
+constexpr int64_t kStreamBytes = 24 << 20; // results from this size on bypass the caches, as in emitters/frame.py
 constexpr int64_t kSumsBytes = kRowBytes + kLineBytes; // of a row of sums: rows lie in other lines of the cache
 constexpr int64_t kSumsEnd = kBlockRows * kSumsBytes;  // where the copied rows of A begin in the scratch
 static_assert(kSumsEnd + kBlockRows * strips::kDeepestBytes <= gemm::kBlockBytes);
 static_assert(strips::kCopyBytes <= gemm::kChunk * gemm::kWidestPanelBytes);
+
+template <typename T> constexpr int64_t kSumsStep = kSumsBytes / static_cast<int64_t>(sizeof(T));
 
 struct Bfloat16 {
   uint16_t bits;
@@ -100,31 +107,72 @@ template <typename S, typename T> struct Operands {
   }
 };
 
-/// Some rows and columns of C.
+/// Some rows and columns of C. `streams`: non-temporal stores write them; each row is whole lines of the cache.
 struct Part {
   int64_t row, rows, column, columns;
+  bool streams;
 };
 
-template <typename T, typename R>
-DISC_CONVERTS void store_sums(const T *sums, int64_t sums_step, R *target, int64_t target_step, const Part &part) {
-  for (int64_t i = 0; i < part.rows; ++i)
-    for (int64_t j = 0; j < part.columns; ++j)
-      narrow(sums[i * sums_step + j], target[i * target_step + j]);
+/// Copies whole elements, with `streams` whole lines by non-temporal stores; both sides are aligned for these.
+template <typename R> void copy_row(const R *source, R *target, int64_t count, bool streams) {
+  if (!streams) {
+    std::memcpy(target, source, static_cast<size_t>(count) * sizeof(R));
+    return;
+  }
+  auto *from = reinterpret_cast<const __m128i *>(source);
+  auto *to = reinterpret_cast<__m128i *>(target);
+  for (int64_t i = 0; i < count * static_cast<int64_t>(sizeof(R)) / static_cast<int64_t>(sizeof(__m128i)); ++i)
+    _mm_stream_si128(to + i, _mm_load_si128(from + i));
 }
 
-/// S: elements of A and B. T: those that are multiplied and added. R: elements of C.
-template <typename S, typename T, typename R> void multiply_block(const Product<S, R> &p, const Part &part, bool wide) {
-  Scratch scratch;
-  constexpr int64_t sums_step = kSumsBytes / static_cast<int64_t>(sizeof(T));
-  T *sums = scratch.block<T>();
+template <typename T, typename R>
+DISC_CONVERTS void store_sums(const T *sums, R *target, int64_t target_step, const Part &part) {
+  alignas(kLineBytes) R narrowed[kRowBytes / sizeof(T)];
+  for (int64_t i = 0; i < part.rows; ++i) {
+    const T *row = sums + i * kSumsStep<T>;
+    for (int64_t j = 0; !std::is_same_v<T, R> && j < part.columns; ++j)
+      narrow(row[j], narrowed[j]);
+    if constexpr (std::is_same_v<T, R>)
+      copy_row(row, target + i * target_step, part.columns, part.streams);
+    else
+      copy_row(narrowed, target + i * target_step, part.columns, part.streams);
+  }
+}
+
+template <typename R> void store_zeros(R *target, int64_t target_step, const Part &part) {
+  alignas(kLineBytes) static constexpr char kZeros[kRowBytes]{};
+  for (int64_t i = 0; i < part.rows; ++i)
+    copy_row(reinterpret_cast<const R *>(kZeros), target + i * target_step, part.columns, part.streams);
+}
+
+/// Some rows and columns whose sums fit `scratch`.
+template <typename S, typename T, typename R>
+void multiply_part(const strips::Kernels<T> &kernels, const Product<S, R> &p, const Part &part, const Scratch &scratch) {
   auto *rows_copy = reinterpret_cast<T *>(scratch.block<char>() + kSumsEnd);
-  strips::Block<T> block{part.rows, part.columns, p.k, sums, sums_step, rows_copy, scratch.panel<T>()};
+  strips::Block<T> block{part.rows, part.columns, p.k, scratch.block<T>(), kSumsStep<T>, rows_copy, scratch.panel<T>()};
   Operands<S, T> operands{p.a + part.row * p.a_m, p.a_m, p.a_k, part.rows, p.b + part.column * p.b_n, p.b_k, p.b_n};
   if constexpr (std::is_same_v<S, T>)
     if (p.b_n == 1)
       operands.b = operands.first, operands.b_step = p.b_k;
-  strips::multiply(wide ? strips::avx512::kKernels<T> : strips::avx2::kKernels<T>, block, operands);
-  store_sums(sums, sums_step, p.c + part.row * p.c_m + part.column, p.c_m, part);
+  strips::multiply(kernels, block, operands);
+  store_sums(scratch.block<T>(), p.c + part.row * p.c_m + part.column, p.c_m, part);
+}
+
+/// S: elements of A and B. T: those that are multiplied and added. R: elements of C. With few terms, sums are read and
+/// written about as often as operands: parts have sums that fit the first cache, where they need no copies of B.
+template <typename S, typename T, typename R> void multiply_block(const Product<S, R> &p, const Part &part, bool wide) {
+  const auto &kernels = wide ? strips::avx512::kKernels<T> : strips::avx2::kKernels<T>;
+  Scratch scratch;
+  if (p.k > kFewTerms || !std::is_same_v<S, T> || p.b_n != 1)
+    return multiply_part(kernels, p, part, scratch);
+  constexpr int64_t most_columns = kRowBytes / 2 / static_cast<int64_t>(sizeof(T));
+  Part piece = part;
+  for (int64_t column = 0; column < part.columns; column += most_columns)
+    for (int64_t row = 0; row < part.rows; row += kernels.rows) {
+      piece.column = part.column + column, piece.columns = std::min(most_columns, part.columns - column);
+      piece.row = part.row + row, piece.rows = std::min(kernels.rows, part.rows - row);
+      multiply_part(kernels, p, piece, scratch);
+    }
 }
 
 /// The same without the kernels' instructions, row by row.
@@ -180,33 +228,54 @@ public:
     if (call_.results[0].elements() == 0)
       return;
     find_groups();
-    int64_t bytes = static_cast<int64_t>(sizeof(T)), most = kRowBytes / bytes, unit = kLineBytes / bytes;
-    int64_t wanted = divide_up(kItemsPerThread * call_.pool.size(), std::max<int64_t>(1, blocks_[groups_]));
+    int64_t bytes = static_cast<int64_t>(sizeof(T)), most = kRowBytes / bytes;
+    int64_t wanted = divide_up(kItemsPerThread * call_.pool.size(), std::max<int64_t>(1, product_blocks_));
     int64_t few = divide_up(columns_, kFewestColumns);
     column_groups_ = std::max(divide_up(columns_, most), std::min(wanted, few));
-    units_ = divide_up(columns_, unit);
-    auto body = [](void *self, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        static_cast<const RaggedDot *>(self)->run_item(i);
-    };
-    call_.pool.run(body, this, blocks_[groups_] * column_groups_, 1);
-    if (!contracts_)
-      std::fill(product_.c + starts_[groups_] * columns_, product_.c + rows_ * columns_, R{});
+    units_ = divide_up(columns_, kUnit);
+    int64_t rest = contracts_ ? 0 : rows_ - starts_[groups_]; // rows of no group
+    items_ = (blocks_[groups_] + divide_up(rest, kBlockRows)) * column_groups_;
+    bool is_whole_lines = columns_ % kUnit == 0 && reinterpret_cast<uintptr_t>(product_.c) % kLineBytes == 0;
+    streams_ = is_whole_lines && call_.results[0].elements() >= kStreamBytes / static_cast<int64_t>(sizeof(R));
+    auto body = [](void *self, int64_t, int64_t) { static_cast<RaggedDot *>(self)->run_items(); };
+    call_.pool.run(body, this, std::min<int64_t>(call_.pool.size(), items_), 1);
   }
 
 private:
+  static constexpr int64_t kUnit = kLineBytes / static_cast<int64_t>(sizeof(R)); // columns of a line of C
+
   void find_groups() {
     starts_[0] = blocks_[0] = 0;
     for (int64_t g = 0; g < groups_; ++g) {
       int64_t size = group_size(call_.operands[2], call_.spec.operands[2].dtype, g);
       starts_[g + 1] = starts_[g] + std::min(size, rows_ - starts_[g]);
-      int64_t m = contracts_ ? product_.m : starts_[g + 1] - starts_[g];
-      blocks_[g + 1] = blocks_[g] + divide_up(m, kBlockRows);
+      bool has_rows = starts_[g + 1] > starts_[g];
+      int64_t blocks = divide_up(contracts_ ? product_.m : starts_[g + 1] - starts_[g], kBlockRows);
+      blocks_[g + 1] = blocks_[g] + blocks;
+      product_blocks_ += has_rows ? blocks : 0;
     }
+  }
+
+  /// The next items, until none is left.
+  void run_items() {
+    for (int64_t i = next_.fetch_add(1, std::memory_order_relaxed); i < items_;
+         i = next_.fetch_add(1, std::memory_order_relaxed))
+      run_item(i);
+    if (streams_)
+      _mm_sfence();
   }
 
   void run_item(int64_t item) const {
     int64_t block = item / column_groups_, columns = item % column_groups_;
+    Part part{};
+    part.streams = streams_;
+    part.column = share(units_, column_groups_, columns) * kUnit;
+    part.columns = std::min(columns_, share(units_, column_groups_, columns + 1) * kUnit) - part.column;
+    if (block >= blocks_[groups_]) {
+      part.row = starts_[groups_] + (block - blocks_[groups_]) * kBlockRows;
+      part.rows = std::min(kBlockRows, rows_ - part.row);
+      return store_zeros(product_.c + part.row * columns_ + part.column, columns_, part);
+    }
     int64_t g = std::upper_bound(blocks_, blocks_ + groups_ + 1, block) - blocks_ - 1;
     int64_t first = starts_[g], size = starts_[g + 1] - first, parts = blocks_[g + 1] - blocks_[g];
     Product<S, R> p = product_;
@@ -214,22 +283,19 @@ private:
     p.a += first * (contracts_ ? p.a_k : p.a_m);
     p.b += contracts_ ? first * p.b_k : g * p.k * p.n;
     p.c += contracts_ ? g * p.m * p.n : first * p.c_m;
-    int64_t unit = kLineBytes / static_cast<int64_t>(sizeof(T));
-    Part part{};
     part.row = share(p.m, parts, block - blocks_[g]), part.rows = share(p.m, parts, block - blocks_[g] + 1) - part.row;
-    part.column = share(units_, column_groups_, columns) * unit;
-    part.columns = std::min(columns_, share(units_, column_groups_, columns + 1) * unit) - part.column;
     if (p.k == 0)
-      for (int64_t i = 0; i < part.rows; ++i)
-        std::fill_n(p.c + (part.row + i) * p.c_m + part.column, part.columns, R{});
+      store_zeros(p.c + part.row * p.c_m + part.column, p.c_m, part);
     else
       plain_ ? multiply_plainly<S, T, R>(p, part) : multiply_block<S, T, R>(p, part, wide_);
   }
 
   const Call &call_;
-  bool contracts_, plain_ = false, wide_ = false;
+  bool contracts_, plain_ = false, wide_ = false, streams_ = false;
   int64_t groups_, *starts_, *blocks_;
   int64_t rows_ = 0, columns_ = 0, column_groups_ = 1, units_ = 1;
+  int64_t product_blocks_ = 0, items_ = 0;     // blocks of groups that have rows, and items of all
+  std::atomic<int64_t> next_{0};
   Product<S, R> product_{}; // of all rows
 };
 
