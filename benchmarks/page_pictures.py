@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The pictures of docs/benchmarks.md and of README.md, drawn from the page's own tables.
+"""The pictures of docs/benchmarks.md, README.md and docs/guides/ragged.md, drawn from the tables of the first.
 
     python -m benchmarks.page_pictures      # writes docs/pictures/*.svg; needs matplotlib
 
@@ -29,12 +29,16 @@ Figures = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a table: `marker` begins the sentence before it, `columns` are its backends."""
+    """A picture of a table: `marker` begins the sentence before it, `columns` are its backends.
+
+    A row of it is a work and a dot a backend. With `curves`, the x axis's label, a row of the table is a place on it.
+    """
 
     name: str
     marker: str
     columns: tuple[str, ...]
     label: str
+    curves: str = ""
 
     def figures(self, page: str) -> Figures:
         """The table's figures. Raises ValueError where the page has no such table."""
@@ -62,16 +66,56 @@ PICTURES = (
     Picture(
         "memory", "Peak memory ", ("shlo_disc, bound", "shlo_disc, cached", *_PEERS), "peak memory, MB, less is better"
     ),
+    *(
+        Picture(
+            f"padding-{name.split()[-1].lower()}",
+            "As padding grows: ",
+            (f"{name}, shlo_disc", f"{name}, jax.jit"),
+            f"{name}: milliseconds of a call, less is better",
+            "size of the padded batch, ragged = 1",
+        )
+        for name in ("packed BERT", "experts", "molecules", "recommender")
+    ),
 )
 
 
 def draw(picture: Picture, figures: Figures, path: Path) -> None:
-    """A row a work and a dot a backend, as SVG whose letters are text. Rows without ours are left out."""
+    """The picture as SVG whose letters are text."""
     import matplotlib
+
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": picture.name, "font.family": "sans-serif"})
+    figure = (_curves if picture.curves else _dots)(picture, figures)
+    metadata = {"Date": None, "Title": picture.label, "Description": described(figures)}
+    figure.savefig(path, transparent=True, metadata=metadata)
+
+
+def _curves(picture: Picture, figures: Figures) -> Any:
+    """A curve a column over the rows of the table, whose names are numbers."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.6, 3.4), layout="constrained")
+    axes = figure.subplots()
+    for column in picture.columns:
+        backend = column.partition(", ")[2]
+        width = 2.4 if backend.startswith("shlo_disc") else 1.2
+        points = [values[column] for values in figures.values()]
+        axes.plot([float(row) for row in figures], points, ".-", linewidth=width, color=COLOURS[backend], label=backend)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks([float(row) for row in figures], list(figures))
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel(picture.curves, color=GREY)
+    axes.set_ylabel(picture.label, color=GREY)
+    _in_grey(axes, "y", ("bottom", "left"))
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, labelcolor=GREY, fontsize=9)
+    return figure
+
+
+def _dots(picture: Picture, figures: Figures) -> Any:
+    """A row a work and a dot a backend. Rows without ours are left out."""
     from matplotlib.figure import Figure
 
     works = {work: values for work, values in figures.items() if picture.columns[0] in values}
-    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": picture.name, "font.family": "sans-serif"})
     figure = Figure(figsize=(8.2, 1.3 + 0.34 * len(works)), layout="constrained")
     axes = figure.subplots()
     for row, values in enumerate(works.values()):
@@ -83,8 +127,7 @@ def draw(picture: Picture, figures: Figures, path: Path) -> None:
         axes.scatter(places, rows, size, color=COLOURS[name], label=name, zorder=2)
     _finish(axes, list(works), picture.label)
     figure.legend(loc="outside upper center", ncols=3, frameon=False, labelcolor=GREY, fontsize=9, reverse=True)
-    metadata = {"Date": None, "Title": picture.label, "Description": described(figures)}
-    figure.savefig(path, transparent=True, metadata=metadata)
+    return figure
 
 
 def _finish(axes: Any, works: list[str], label: str) -> None:
@@ -97,10 +140,14 @@ def _finish(axes: Any, works: list[str], label: str) -> None:
     axes.invert_yaxis()
     axes.set_xlabel(label, color=GREY)
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.tick_params(colors=GREY, labelsize=9)
-    axes.grid(axis="x", color=GREY, alpha=0.25, linewidth=0.6)
+    _in_grey(axes, "x", ("bottom",))
+
+
+def _in_grey(axes: Any, grid: str, sides: tuple[str, ...]) -> None:
+    axes.tick_params(which="both", colors=GREY, labelsize=9)
+    axes.grid(axis=grid, color=GREY, alpha=0.25, linewidth=0.6)
     for side, spine in axes.spines.items():
-        spine.set_visible(side == "bottom")
+        spine.set_visible(side in sides)
         spine.set_color(GREY)
 
 

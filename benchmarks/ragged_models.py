@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models whose sizes differ inside a batch: energies and forces of molecules, and a mixture of experts.
+"""Models whose sizes differ inside a batch: molecules, a mixture of experts, and a recommender.
 
 `python -m benchmarks.ragged_models` prints, for a stream of batches, milliseconds of ours in all and ratios: of
 molecules to jax.jit of graphs padded to the next power of two in nodes and edges and to jax.jit of those padded to the
 largest batch, of experts to jax.jit of the same module. All take turns in one process, nobody's compiles count, and
-the least time of each counts. The mixture of experts is a module of Flax.
+the least time of each counts. The mixture of experts is a module of Flax. `benchmarks.padding` has the recommender.
 """
 
 from __future__ import annotations
@@ -161,6 +161,51 @@ def check(ours: Any, jitted: Any, weights: Any, sides: dict[str, list[Graphs]]) 
             np.testing.assert_allclose(found, other, rtol=0, atol=2e-5 * scale)
 
 
+def through_experts(up: Any, down: Any, x: Any, chosen: Any, gates: Any) -> Any:
+    """The sum of two experts' results for each token, (t, width). up, down: (e, ., .); chosen and gates: (t, 2)."""
+    order = jnp.argsort(chosen.reshape(-1))
+    sizes = jnp.bincount(chosen.reshape(-1), length=up.shape[0])
+    hidden = jax.nn.silu(jax.lax.ragged_dot(x[order // 2], up, sizes))
+    out = jax.lax.ragged_dot(hidden, down, sizes) * gates.reshape(-1)[order][:, None]
+    return jnp.zeros_like(x).at[order // 2].add(out)
+
+
+def through_padded_experts(capacity: int, up: Any, down: Any, x: Any, chosen: Any, gates: Any) -> Any:
+    """The same with each expert's tokens padded to `capacity`, which no load exceeds."""
+    flat = chosen.reshape(-1)
+    order = jnp.argsort(flat)
+    sizes = jnp.bincount(flat, length=up.shape[0])
+    expert = flat[order]
+    slot = jnp.arange(len(flat)) - (jnp.cumsum(sizes) - sizes)[expert]
+    rows = jnp.zeros((up.shape[0], capacity, x.shape[1]), x.dtype).at[expert, slot].set(x[order // 2])
+    hidden = jax.nn.silu(jnp.einsum("ecd,edh->ech", rows, up))
+    out = jnp.einsum("ech,ehd->ecd", hidden, down)[expert, slot] * gates.reshape(-1)[order][:, None]
+    return jnp.zeros_like(x).at[order // 2].add(out)
+
+
+KEYS, ITEMS, NUMBERS = ("viewed", "bought", "searched", "tags"), 20000, 13
+"""Jagged features of a user, rows of the table of each, and numbers that every user has."""
+
+
+def click_weights(rng: np.random.Generator) -> dict[str, Any]:
+    """Random weights of the recommender, in f32."""
+    pairs = len(KEYS) * (len(KEYS) + 1) // 2
+    shapes = {"numbers": (NUMBERS, WIDTH), "up": (WIDTH + pairs, 256), "down": (256, 1)}
+    shapes |= dict.fromkeys(KEYS, (ITEMS, WIDTH))
+    return {name: (rng.standard_normal(shape) * 0.1).astype(np.float32) for name, shape in shapes.items()}
+
+
+def clicks(weights: Any, numbers: Any, bags: dict[str, Any]) -> Any:
+    """Logits of a click of each user, (r,): products of pooled embeddings, as in DLRM (Naumov et al., 2019).
+
+    numbers: (r, NUMBERS). bags: for each key, the sums of a user's embeddings, (r, WIDTH).
+    """
+    vectors = jnp.stack([jnp.tanh(numbers @ weights["numbers"]), *(bags[key] for key in KEYS)], 1)
+    products = jnp.einsum("rik,rjk->rij", vectors, vectors)[:, *np.triu_indices(len(KEYS) + 1, 1)]
+    hidden = jax.nn.relu(jnp.concatenate([vectors[:, 0], products], 1) @ weights["up"])
+    return (hidden @ weights["down"])[:, 0]
+
+
 def measure_experts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Seconds of each side for a stream of batches of tokens."""
     from flax import linen as nn
@@ -180,11 +225,7 @@ def measure_experts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             up = self.param("up", initial, (self.count, self.width, self.hidden))
             down = self.param("down", initial, (self.count, self.hidden, self.width))
             scores, chosen = jax.lax.top_k(nn.Dense(self.count, use_bias=False)(x), 2)
-            order = jnp.argsort(chosen.reshape(-1))
-            sizes = jnp.bincount(chosen.reshape(-1), length=self.count)
-            hidden = nn.silu(jax.lax.ragged_dot(x[order // 2], up, sizes))
-            out = jax.lax.ragged_dot(hidden, down, sizes) * nn.softmax(scores).reshape(-1)[order][:, None]
-            return jnp.zeros_like(x).at[order // 2].add(out)
+            return through_experts(up, down, x, chosen, nn.softmax(scores))
 
     for count in (8, 64):
         module = Experts(count, 256, 512)

@@ -37,10 +37,11 @@ def seconds(call: Call) -> float:
     return time.perf_counter() - start
 
 
-def interleaved(calls: Mapping[str, Call], rounds: int, warmup: int = 1) -> dict[str, float]:
+def interleaved(calls: Mapping[str, Call], rounds: int, warmup: int = 1, pause: float = 0.0) -> dict[str, float]:
     """Median seconds of each call. The calls take turns, each round in the opposite order of the one before.
 
-    A disturbance of the machine then touches all of them alike, and none always runs on the caches another left.
+    A disturbance of the machine then touches all of them alike, and none always runs on the caches another left. In
+    `pause` seconds before each measurement, the threads of the call before it stop spinning.
     """
     for _ in range(warmup):
         for call in calls.values():
@@ -49,6 +50,7 @@ def interleaved(calls: Mapping[str, Call], rounds: int, warmup: int = 1) -> dict
     order = list(calls)
     for _ in range(rounds):
         for name in order:
+            time.sleep(pause)
             samples[name].append(seconds(calls[name]))
         order.reverse()
     return {name: statistics.median(values) for name, values in samples.items()}
