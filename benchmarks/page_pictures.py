@@ -104,8 +104,10 @@ def _curves(picture: Picture, figures: Figures) -> Any:
     axes.set_xticks([float(row) for row in figures], list(figures))
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.tick_params(axis="y", which="minor", labelsize=7, labelcolor=GREY)
     axes.set_xlabel(picture.curves, color=GREY)
-    axes.set_ylabel(picture.label, color=GREY)
+    axes.set_ylabel(picture.label.partition(": ")[2].partition(",")[0], color=GREY)
     _in_grey(axes, "y", ("bottom", "left"))
     figure.legend(loc="outside upper center", ncols=2, frameon=False, labelcolor=GREY, fontsize=9)
     return figure
