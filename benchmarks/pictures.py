@@ -15,7 +15,8 @@ from benchmarks.backends import BACKENDS
 from benchmarks.figures import Result
 
 LOST = "#cc0000"
-COLOURS = dict(zip(BACKENDS, matplotlib.colormaps["tab20"].colors, strict=False))
+_TABLE: Any = matplotlib.colormaps["tab20"]
+COLOURS = dict(zip(BACKENDS, _TABLE.colors, strict=False))
 
 
 def write(result: Result, file: Path) -> dict[str, Path]:
