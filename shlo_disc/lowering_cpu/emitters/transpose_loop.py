@@ -103,16 +103,7 @@ class _TransposeLoop:
         def row(number: ir.Value) -> None:
             with self.elements.scope():
                 outer = self._outer(corner, number)
-                body = self._body(streaming)
-                vectors(
-                    self.elements,
-                    outer,
-                    index_constant(0),
-                    self.columns,
-                    False,
-                    lambda e, at: body(e, at, False),
-                    self.lanes,
-                )
+                vectors(self.elements, outer, index_constant(0), self.columns, False, body, self.lanes)
 
         for_range(index_constant(0), rows, row)
 
