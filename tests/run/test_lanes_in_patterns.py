@@ -172,3 +172,13 @@ def test_what_becomes_a_slice(text: str, is_slice: bool) -> None:
     executable = shlo_disc.compile(function, args=(("m, 2*n", "float32"),), constraints=["n >= 4"])
     names = " ".join(kernel.name for kernel in executable.kernels)
     assert ("gather" not in names) == is_slice
+
+
+def test_last_axes_of_no_element() -> None:
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return -x, jnp.broadcast_to(x[:, :, None], (*x.shape, 2)), jnp.stack([x, x], -1).transpose(2, 1, 0)
+
+    executable = shlo_disc.compile(function, args=(("m, 0", "float32"),))
+    for m in (1, 3, 40):
+        found = executable(np.zeros((m, 0), np.float32))
+        assert [part.shape for part in found] == [(m, 0), (m, 0, 2), (2, 0, m)]

@@ -67,5 +67,6 @@ def test_masked_vectors(function: Callable[..., jax.Array], registers: int) -> N
 
 
 def test_rows_of_whole_vectors_have_no_rest() -> None:
-    text = shlo_disc.compile(costly, args=(("128*n", "float32"),)).as_text("kernels")
+    options = shlo_disc.Options(cpu="x86-64-v4")
+    text = shlo_disc.compile(costly, args=(("128*n", "float32"),), options=options).as_text("kernels")
     assert "vector<128xf32>" in text or "vector<64xf32>" in text

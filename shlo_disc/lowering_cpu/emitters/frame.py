@@ -183,7 +183,7 @@ class CpuFrame(Frame):
         lanes, count = self.lanes, 0
         while count < len(domain) - 1:
             together = product(domain[-count - 1 :]).constant
-            if together is None or together >= lanes or lanes % together:
+            if not together or together >= lanes or lanes % together:
                 break
             count += 1
         return domain[len(domain) - count :]
