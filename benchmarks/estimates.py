@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How well the least times that `explain` states order kernels by the time that they take.
+"""The order of kernels by the least times that `explain` states, beside that by the times that they take.
 
 `python -m benchmarks.estimates` compiles works, measures each kernel at a few shapes, and prints by kind of kernel the
 rank correlation (Spearman, 1904) of the estimates with the times, and the share of the estimate in the time.
