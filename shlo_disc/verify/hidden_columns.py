@@ -139,7 +139,7 @@ def _as_element(found: Range, element: str) -> Range:
 
 def _converted(op: ir.Operation, x: Range) -> Range:
     source, result = (str(element_type_of(v)) for v in (op.operands[0], op.results[0]))
-    if source == "f64" and result in _FLOATS:
+    if source == "f64" and result == "f32":
         least, most = x[0] - abs(x[0]) * _ROUNDING, x[1] + abs(x[1]) * _ROUNDING
         return _unknown(op.results[0]) if math.isnan(least + most) else _as_element((least, most), result)
     is_exact = source in ("i1", *_FLOATS) and result in _FLOATS

@@ -81,6 +81,11 @@ class Handover:
         """The last op of the later one."""
         return self.later.members[-1]
 
+    @property
+    def moved(self) -> list[ir.Operation]:
+        """The readers at other indices than their own, an op as often as it has such operands."""
+        return [read.reader for reads in self.reads.values() for read in reads if read.reader.name in INDEX_MAPS]
+
 
 def recompute_elementwise(block: ir.Block, graph: Graph, decisions: Decisions) -> None:
     """Have the clusters of a block compute what is cheaper to compute than to read, in place."""
@@ -215,7 +220,7 @@ def _cost_of_reading(handover: Handover, value: ir.Value) -> int:
 def _cost_of_computing(handover: Handover, value: ir.Value) -> int:
     """Bytes that are read in the time; `ALWAYS` where the later kernel is not to compute it.
 
-    A value of few elements is computed for every element of the kernel's domain.
+    A value of few elements is computed for every element of the kernel's domain, and once for each op that moves it.
     """
     op = defining_op(value)
     if op is None or op.name not in ELEMENTWISE or value in handover.fixed:
@@ -225,7 +230,8 @@ def _cost_of_computing(handover: Handover, value: ir.Value) -> int:
         return ALWAYS
     elements = max(_likely(product(dims_of(value))), _likely(product(handover.later.domain)))
     vectors = elements * bytes_of(element_type_of(value)) // _VECTOR
-    return BYTES_PER_INSTRUCTION * _INSTRUCTIONS.get(op.name, code_size(op)) * handover.later.walks * vectors
+    times = handover.later.walks * max(1, len(set(handover.moved)))
+    return BYTES_PER_INSTRUCTION * _INSTRUCTIONS.get(op.name, code_size(op)) * times * vectors
 
 
 def _bytes(value: ir.Value) -> int:
@@ -244,6 +250,7 @@ def _saves(found: Handover) -> bool:
 @RECOMPUTE.requires("the kernel does not become too long")
 def _stays_short(found: Handover) -> bool:
     added = sum(code_size(op, outlined=True) for op in map(defining_op, found.again) if op is not None)
+    added *= max(1, len(found.moved))
     return (found.later.code_size + added) * found.later.walks <= policy().kernel_instructions
 
 

@@ -10,21 +10,18 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 
-from shlo_disc.shape_dialect.build import view, window
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp
 from shlo_disc.shape_dialect.dialect.types import (
-    Dims,
-    bits_of,
     dims_attr,
     dims_of,
-    dims_of_attr,
-    element_type_of,
 )
-from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
+from shlo_disc.shape_dialect.mlir import ir, rewrite
 from shlo_disc.shape_dialect.ops import BROADCASTS, RESHAPES
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.regions import constant_of
+from shlo_disc.transforms.simplify.slice_gathers import ONE_SLICE, OneSlice
 
 Pattern = Callable[[ir.OpView, rewrite.PatternRewriter], bool | None]
 
@@ -170,33 +167,13 @@ def constant_bounds_are_shapes(op: ir.OpView, rewriter: rewrite.PatternRewriter)
 
 
 def gather_of_one_slice(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
-    """A gather of a single slice at constant indices, which lies inside for sure, is a slice."""
-    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
-    starts = constant_of(op.operands[1])
-    sizes = slice_sizes(op)
-    whole = dims_of(op.operands[0])
-    is_one = dims_of(op.operands[1]) == (Expr.const(len(numbers.start_index_map)),)
-    if starts is None or sizes is None or not is_one or bits_of(element_type_of(op.operands[1])) < 8:
-        return NO_MATCH
-    begin = [Expr.const(0)] * len(whole)
-    values = np.array(ir.DenseElementsAttr(starts.attributes["value"])).reshape(-1)
-    for axis, start in zip(numbers.start_index_map, values, strict=True):
-        begin[axis] = Expr.const(int(start))
-    end = [a + b for a, b in zip(begin, sizes, strict=True)]
-    left = [(d - e).constant for d, e in zip(whole, end, strict=True)]
-    if any(n is None or n < 0 for n in left) or any((b.constant or 0) < 0 for b in begin):
+    """A gather of a single slice at known indices, which lies inside whatever the symbols are, is a slice."""
+    found = ONE_SLICE.match(lambda op: OneSlice(op, Facts()), op)
+    if found is None:
         return NO_MATCH
     with rewriter.ip, op.location:
-        rewriter.replace_op(op, [view(window(op.operands[0], tuple(begin), sizes), dims_of(op.results[0]))])
+        rewriter.replace_op(op, [found.slice()])
     return None
-
-
-def slice_sizes(op: ir.OpView) -> Dims | None:
-    """The sizes of the slices of a gather, where they are known."""
-    if op.operation.name == "stablehlo.gather":
-        return tuple(map(Expr.const, integers(op.attributes["slice_sizes"])))
-    shape = defined_by(op.operands[2], ("disc.shape",))
-    return None if shape is None else dims_of_attr(shape.attributes["dims"])
 
 
 PATTERNS: list[tuple[str, Pattern]] = [

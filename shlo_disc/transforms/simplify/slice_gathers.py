@@ -13,17 +13,23 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from shlo_disc.shape_dialect.build import create, reverse, shape_tensor, view, window
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.dialect.types import (
+    Dims,
+    bits_of,
+    dims_of,
+    dims_of_attr,
+    element_type_of,
+    tensor_type,
+)
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.ops import BROADCASTS, IOTAS, RESHAPES
+from shlo_disc.shape_dialect.ops import BROADCASTS, GATHERS, IOTAS, RESHAPES
 from shlo_disc.shape_dialect.ops.access import defining_op
-from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.ops.values import known_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Decisions, Pattern
-from shlo_disc.transforms.simplify.data_movement import slice_sizes
 
 SLICE: Pattern[EvenGather] = Pattern("slice-gather", "a gather at evenly spaced positions is a slice")
 
@@ -76,6 +82,20 @@ class EvenGather:
         last = start + factor * (self.count - 1)
         return (start, last + 1) if factor > 0 else (last, start + 1)
 
+    def slice(self) -> ir.Value:
+        """The result as a slice with a stride, reversed for a negative factor, at the insertion point."""
+        whole, axis = self.whole, self.axis
+        factor = 0 if self.positions is None else self.positions.factor
+        first, end = self.ends
+        starts = [first if a == axis else ZERO for a in range(len(whole))]
+        ends = [end if a == axis else d for a, d in enumerate(whole)]
+        strides = [Expr.const(abs(factor)) if a == axis else ONE for a in range(len(whole))]
+        sizes = tuple(self.count if a == axis else d for a, d in enumerate(whole))
+        type_ = tensor_type(sizes, element_type_of(self.op.results[0]))
+        operands = [self.op.operands[0], *(shape_tensor(part) for part in (starts, ends, strides))]
+        part = create("real_dynamic_slice", operands, type_)
+        return view(reverse(part, [axis]) if factor < 0 else part, dims_of(self.op.results[0]))
+
 
 @SLICE.requires("single elements of one axis are gathered, in the place of that axis")
 def _gathers_elements(found: EvenGather) -> bool:
@@ -117,7 +137,7 @@ def _lies_inside(found: EvenGather) -> bool:
     return all(found.facts.prove(relation) is True for relation in relations)
 
 
-WINDOW: Pattern[OneSlice] = Pattern("slice-of-one", "a gather of one slice at known indices is a slice")
+ONE_SLICE: Pattern[OneSlice] = Pattern("slice-of-one", "a gather of one slice at known indices is a slice")
 
 
 @dataclass
@@ -140,13 +160,18 @@ class OneSlice:
             at = dict(zip(axes, found, strict=True))
             self.starts = tuple(at.get(a, ZERO) for a in range(len(dims_of(self.op.operands[0]))))
 
+    def slice(self) -> ir.Value:
+        """The result as a slice, at the insertion point."""
+        part = window(self.op.operands[0], self.starts or (), self.sizes or ())
+        return view(part, dims_of(self.op.results[0]))
 
-@WINDOW.requires("its indices and its sizes are known")
+
+@ONE_SLICE.requires("its indices and its sizes are known")
 def _is_known(found: OneSlice) -> bool:
     return found.starts is not None and found.sizes is not None
 
 
-@WINDOW.requires("the slice lies inside, so that it is not moved")
+@ONE_SLICE.requires("the slice lies inside, so that it is not moved")
 def _is_inside(found: OneSlice) -> bool:
     places = zip(found.starts or (), found.sizes or (), dims_of(found.op.operands[0]), strict=True)
     relations = [r for start, size, whole in places for r in (Relation.ge(start, 0), Relation.le(start + size, whole))]
@@ -155,48 +180,37 @@ def _is_inside(found: OneSlice) -> bool:
 
 def slice_gathers(block: ir.Block, facts: Facts, decisions: Decisions) -> None:
     """Replace the gathers of a block, and of what is nested in it, that are slices."""
-    for op in list(block.operations):
-        if op.operation.name in ("stablehlo.gather", "stablehlo.dynamic_gather"):
-            found = SLICE.match(lambda op: EvenGather(op, facts), op)
-            one = None if found is not None else WINDOW.match(lambda op: OneSlice(op, facts), op)
-            if found is not None and decisions.take(SLICE.name, op.operation):
-                _replace(found)
-            elif one is not None and decisions.take(WINDOW.name, op.operation):
-                _replace_one(one)
-            continue
-        for nested in nested_blocks(op):
-            slice_gathers(nested, facts, decisions)
+    for inner in list(all_blocks(block)):
+        for op in [op for op in inner.operations if op.operation.name in GATHERS]:
+            _replace(op, facts, decisions)
 
 
-def _replace(found: EvenGather) -> None:
-    op, whole, axis = found.op, found.whole, found.axis
-    first, end = found.ends
-    factor = 0 if found.positions is None else found.positions.factor
-    with ir.InsertionPoint(op), op.location:
-        starts = [first if a == axis else ZERO for a in range(len(whole))]
-        ends = [end if a == axis else d for a, d in enumerate(whole)]
-        strides = [Expr.const(abs(factor)) if a == axis else ONE for a in range(len(whole))]
-        sizes = tuple(found.count if a == axis else d for a, d in enumerate(whole))
-        type_ = tensor_type(sizes, element_type_of(op.results[0]))
-        operands = [op.operands[0], *(shape_tensor(part) for part in (starts, ends, strides))]
-        part = create("real_dynamic_slice", operands, type_)
-        part = reverse(part, [axis]) if factor < 0 else part
-        op.results[0].replace_all_uses_with(view(part, dims_of(op.results[0])))
-    op.operation.erase()
+def _replace(op: ir.OpView, facts: Facts, decisions: Decisions) -> None:
+    one = ONE_SLICE.match(lambda op: OneSlice(op, facts), op)
+    even = SLICE.match(lambda op: EvenGather(op, facts), op) if one is None else None
+    found, pattern = (one, ONE_SLICE) if even is None else (even, SLICE)
+    if found is not None and decisions.take(pattern.name, op.operation):
+        with ir.InsertionPoint(op), op.location:
+            op.results[0].replace_all_uses_with(found.slice())
+        op.operation.erase()
 
 
-def _replace_one(found: OneSlice) -> None:
-    op = found.op
-    with ir.InsertionPoint(op), op.location:
-        part = window(op.operands[0], found.starts or (), found.sizes or ())
-        op.results[0].replace_all_uses_with(view(part, dims_of(op.results[0])))
-    op.operation.erase()
+def slice_sizes(op: ir.OpView) -> Dims | None:
+    """The sizes of the slices of a gather, where they are known."""
+    if op.operation.name == "stablehlo.gather":
+        return tuple(map(Expr.const, integers(op.attributes["slice_sizes"])))
+    shape = defining_op(op.operands[2])
+    return dims_of_attr(shape.attributes["dims"]) if shape is not None and shape.name == "disc.shape" else None
 
 
 def _known(value: ir.Value) -> Dims | None:
-    """The elements of a list of signed integers that are sizes; None for data, and where they might wrap around."""
+    """The elements of a list of integers that are constants or sizes.
+
+    None for data, and for sizes where they might wrap around: in other than signed integers of 32 or 64 bits.
+    """
     type_, op = element_type_of(value), defining_op(value)
-    if not isinstance(type_, ir.IntegerType) or type_.is_unsigned or type_.width not in (32, 64):
+    is_wide = isinstance(type_, ir.IntegerType) and not type_.is_unsigned and type_.width in (32, 64)
+    if not is_wide and (op is None or op.name != "stablehlo.constant" or bits_of(type_) < 8):
         return None
     if op is not None and op.name in BROADCASTS and not dims_of(op.operands[0]) and dims_of(value) == (ONE,):
         value = op.operands[0]

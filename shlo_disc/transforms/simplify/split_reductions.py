@@ -16,7 +16,7 @@ from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE
-from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
+from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.attributes import integers
@@ -101,14 +101,11 @@ def split_reductions(block: ir.Block, facts: Facts, decisions: Decisions) -> Non
     """Split the reductions of a block and of what is nested in it, in place, where the target asks for it."""
     if not policy().split_results:
         return
-    for op in list(block.operations):
-        if op.operation.name == REDUCE:
+    for inner in list(all_blocks(block)):
+        for op in [op for op in inner.operations if op.operation.name == REDUCE]:
             found = SPLIT.match(lambda op: Reduction(op, facts), op)
             if found is not None and decisions.take(SPLIT.name, op.operation):
                 _split(found)
-            continue
-        for nested in nested_blocks(op):
-            split_reductions(nested, facts, decisions)
 
 
 def _split(found: Reduction) -> None:
