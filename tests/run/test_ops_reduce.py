@@ -13,7 +13,7 @@ from jax import lax
 from jax import numpy as jnp
 
 import shlo_disc
-from shlo_disc.lowering_cpu.emitters.row_kernel import ROW_BUFFER
+from shlo_disc.lowering_cpu.emitters.row_kernel import MAX_ROW_BYTES
 from tests.run.op_check import (
     FLOATS,
     INTEGERS,
@@ -190,22 +190,37 @@ def test_reduce_of_computed_values_and_several_at_once() -> None:
     check(function, specs, SHAPES, ulps=64, scaled=True)
 
 
-@pytest.mark.parametrize("columns", (ROW_BUFFER - 1, ROW_BUFFER, ROW_BUFFER + 1, 3 * ROW_BUFFER + 5))
-def test_rows_around_the_row_buffer(columns: int) -> None:
-    """Softmax keeps its exponentials for the last walk when the row fits, and computes them again when not."""
+def softmax_of_tanh(x: jax.Array) -> jax.Array:
+    return jax.nn.softmax(jnp.tanh(x), -1)
 
-    def function(x: jax.Array) -> tuple[jax.Array, ...]:
-        e = jnp.exp(x - x.max(-1, keepdims=True))
-        half = x.astype(jnp.bfloat16)
-        return e / e.sum(-1, keepdims=True), jax.nn.softmax(half, -1), e.sum(-1)
 
+def softmax_of_norm(x: jax.Array) -> jax.Array:
+    y = jnp.tanh(x)
+    return jax.nn.softmax(jnp.sin((y - y.mean(-1, keepdims=True)) * 3), -1)
+
+
+def softmax_and_others(x: jax.Array) -> tuple[jax.Array, ...]:
+    e = jnp.exp(x - x.max(-1, keepdims=True))
+    half = x.astype(jnp.bfloat16)
+    return e / e.sum(-1, keepdims=True), e.sum(-1), jax.nn.softmax(half, -1)
+
+
+@pytest.mark.parametrize("more", (-1, 0, 1, 40_005))
+@pytest.mark.parametrize(
+    ("function", "kept"),
+    [(lambda x: jax.nn.softmax(x, -1), 1), (softmax_of_tanh, 2), (softmax_of_norm, 3), (softmax_and_others, 1)],
+)
+def test_rows_around_the_row_buffer(function: Callable[..., Any], kept: int, more: int) -> None:
+    """Values of a row that a later walk reads are kept where the row fits, and else computed again."""
+    limit = MAX_ROW_BYTES // (4 * kept)
     executable = shlo_disc.compile(function, args=(("m, n", "float32"),))
-    fixed = shlo_disc.compile(function, args=((f"3, {columns}", "float32"),))
-    x = random_array((3, columns), "float32")
-    got, want = executable(x), jax.jit(function)(x)
-    assert_same(got[::2], (want[0], want[2]), 64)
-    assert_same(got[1], want[1], 4)
-    assert_same(fixed(x), got, 64)
+    assert any(f"n <= {limit}" in kernel.missing for kernel in executable.explain(m=1, n=8).kernels)
+    fixed = shlo_disc.compile(function, args=((f"2, {limit + more}", "float32"),))
+    x = random_array((2, limit + more), "float32")
+    got, want = (jax.tree.leaves(f(x)) for f in (executable, jax.jit(function)))
+    assert_same(got[:2], want[:2], 64)
+    assert_same(got[2:], want[2:], 4)
+    assert_same(jax.tree.leaves(fixed(x)), got, 64)
 
 
 @pytest.mark.parametrize("dtype", (*INTEGERS, *FLOATS))
