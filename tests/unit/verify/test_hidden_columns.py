@@ -36,6 +36,7 @@ def attention(change: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
 MASKS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "-inf": lambda s, row, column: jnp.where(column <= row, s, -jnp.inf),
     "-1e9": lambda s, row, column: jnp.where(column <= row, s, -1e9),
+    "-1e9 of f64": lambda s, row, column: jnp.where(column <= row, s, -1e9),
     "strict": lambda s, row, column: jnp.where(row > column, s, -1e9),
     "not": lambda s, row, column: jnp.where(~(column <= row + 2), -5.0, s),
     "scaled": lambda s, row, column: jnp.where(column <= row, s, 7.0) * 0.5 - 3,
@@ -47,7 +48,8 @@ MASKS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 @functools.cache
 def fused(name: str) -> str:
-    start = import_stage(attention(MASKS[name]), "cuda:sm_80", Options(strict=True), ARGUMENTS, None, ())
+    with jax.enable_x64("f64" in name):
+        start = import_stage(attention(MASKS[name]), "cuda:sm_80", Options(strict=True), ARGUMENTS, None, ())
     return str(run_pipeline(start, last="fuse").module)
 
 
