@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 from shlo_disc.lowering.element_types import Element, constant_like, element_of, number_attribute, round_to
 from shlo_disc.lowering.elementwise import Elementwise, same_lanes
 from shlo_disc.shape_dialect.mlir import arith, ir, vector
+from shlo_disc.shape_dialect.ops.reducers import finds_a_place, monoid_of
 
 Accumulators = list[ir.Value]
 
 # Which zero is the larger one is the most expensive part of a maximum, and there is one on the path of every element.
 _EXTREMES = {"stablehlo.maximum": arith.maximumf, "stablehlo.minimum": arith.minimumf}
-
-_MONOIDS = {"add", "multiply", "maximum", "minimum", "and", "or", "xor"}
 
 
 class Combiner:
@@ -27,16 +27,20 @@ class Combiner:
         self.block = op.regions[region].blocks[0]
         self.elements = [element_of(v.type) for v in op.results]
 
-    @property
+    @cached_property
     def monoid(self) -> str | None:
         """ "add", "maximum", ... when the body is that one op on one value; None for any other body."""
-        ops = list(self.block.operations)
-        if len(ops) != 2 or len(self.elements) != 1:
-            return None
-        name = ops[0].operation.name.removeprefix("stablehlo.")
-        arguments = set(self.block.arguments)
-        is_plain = name in _MONOIDS and set(ops[0].operands) == arguments and ops[1].operands[0] == ops[0].results[0]
-        return name if is_plain else None
+        return monoid_of(self.block)
+
+    @cached_property
+    def finds_a_place(self) -> bool:
+        """Tells whether the op finds an element and its place, whatever the order it goes in."""
+        return self.monoid is None and finds_a_place(self.op)
+
+    @property
+    def has_lanes(self) -> bool:
+        """Tells whether lanes may combine every so many elements each."""
+        return self.monoid is not None or self.finds_a_place
 
     def identity(self, monoid: str) -> float | int:
         """The neutral element of a monoid on this reduce's element type."""
@@ -81,8 +85,19 @@ class Combiner:
             width //= 2
             low = [_half(a, 0, width) for a in accumulators]
             high = [_half(a, width, width) for a in accumulators]
-            accumulators = self.combine(low, high)
+            accumulators = self.combine_shares(low, high)
         return [vector.extract(a, [], [0]) for a in accumulators]
+
+    def combine_shares(self, left: Accumulators, right: Accumulators) -> Accumulators:
+        """body(left, right), for what two lanes or threads have found."""
+        return self.combine(*(self._by_place(left, right) if self.finds_a_place else (left, right)))
+
+    @staticmethod
+    def _by_place(one: Accumulators, other: Accumulators) -> tuple[Accumulators, Accumulators]:
+        """Two pairs of values and places, the one with the smaller place first."""
+        is_first = arith.cmpi(arith.CmpIPredicate.ule, one[1], other[1])  # no place is below 0
+        first = [arith.select(is_first, a, b) for a, b in zip(one, other, strict=True)]
+        return first, [arith.select(is_first, b, a) for a, b in zip(one, other, strict=True)]
 
     def rounded(self, accumulators: Accumulators) -> Accumulators:
         """The final values as the result's elements."""
@@ -113,11 +128,13 @@ def scalar_of(attribute: ir.DenseElementsAttr, element: Element) -> ir.Value:
 def start_values(combiner: Combiner, init: Sequence[ir.Value], lanes: int) -> tuple[Accumulators, bool]:
     """The start value of each lane, and whether the initial values still have to be combined at the end.
 
-    With a monoid lanes start from its neutral element; any other body runs on one lane from the initial values.
+    With a monoid lanes start from its neutral element, and otherwise from the initial values: on one lane, or on
+    several where it makes no difference how often these are combined with the elements.
     """
     monoid = combiner.monoid
     if monoid is None:
-        return list(init), False
+        many = [v if lanes == 1 else vector.broadcast(ir.VectorType.get([lanes], v.type), v) for v in init]
+        return many, False
     scalar = constant_like(init[0], combiner.identity(monoid))
     if lanes == 1:
         return [scalar], True

@@ -22,6 +22,7 @@ from shlo_disc.errors import CompilerError, DiscError
 from shlo_disc.shape_dialect.compile_state import current_compile
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.facts import Relation, listening
+from shlo_disc.transforms.cost import Choice
 
 Candidate = TypeVar("Candidate")
 Subject = TypeVar("Subject")
@@ -115,11 +116,15 @@ class Pattern(Generic[Candidate]):
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision that was made: its number, from 0 on, the pattern's name and where the program says it."""
+    """One decision that was made: its number, from 0 on, the pattern's name and where the program says it.
+
+    choice: what it saves, where that is known and somebody asks for it.
+    """
 
     number: int
     pattern: str
     place: ir.Location | None
+    choice: Choice | None = None
 
     @property
     def location(self) -> str:
@@ -141,16 +146,22 @@ class Decisions:
         """The number of decisions that were made."""
         return len(self.made)
 
-    def take(self, pattern: str = "fusion", op: ir.Operation | ir.OpView | None = None) -> bool:
-        """Tells whether one more may be made; it is counted."""
+    def take(
+        self,
+        pattern: str = "fusion",
+        op: ir.Operation | ir.OpView | None = None,
+        choice: Callable[[], Choice] | None = None,
+    ) -> bool:
+        """Tells whether one more may be made; it is counted. `choice`: what it chooses between."""
         if self.limit is not None and self.asked >= self.limit:
             return False
         number = self.asked
         self.asked += 1
         if number in self.skipped:
             return False
-        self.made.append(Decision(number, pattern, None if op is None else op.location))
         record = current_record()
+        costs = None if record is None or choice is None else choice()
+        self.made.append(Decision(number, pattern, None if op is None else op.location, costs))
         if record is not None:
             record.make(self.made[-1])
         return True

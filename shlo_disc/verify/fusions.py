@@ -91,12 +91,25 @@ def _verify_rows(function: func.FuncOp) -> None:
 
 
 def _verify_columns(function: func.FuncOp) -> None:
-    op = next(op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce")
-    *_, last = function.entry_block.operations
-    along = sorted(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
-    if not along or along[-1] - along[0] + 1 != len(along) or along[-1] + 1 == len(dims_of(op.operands[0])):
-        _fail(function, "it reduces along other axes than neighbours before the last one")
-    if any(dims_of(v) != dims_of(op.results[0]) for v in last.operands):
+    *ops, last = function.entry_block.operations
+    made: set[ir.Value] = set()
+    walks = set()
+    for op in ops:
+        is_reduction = op.operation.name == "stablehlo.reduce"
+        if is_reduction:
+            along = sorted(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+            if not along or along[-1] - along[0] + 1 != len(along) or along[-1] + 1 == len(dims_of(op.operands[0])):
+                _fail(function, "it reduces along other axes than neighbours before the last one")
+            walks.add((dims_of(op.operands[0]), tuple(along)))
+            if made.intersection(op.operands):
+                _fail(function, "a reduction needs what another one makes")
+        if is_reduction or made.intersection(op.operands):
+            made.update(op.results)
+    if len(walks) != 1:
+        _fail(function, "its reductions are not down the same columns")
+    ((dims, axes),) = walks
+    columns = _wide(tuple(size for axis, size in enumerate(dims) if axis not in axes))
+    if any(_wide(dims_of(v)) != columns for v in last.operands):
         _fail(function, "a result has other sizes than its reduction's")
 
 

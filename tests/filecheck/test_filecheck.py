@@ -51,7 +51,7 @@ WITHOUT_PATTERNS = {
     "annotate/dynamic_forms", "annotate/element_types", "annotate/segments",
     "annotate/index_maps", "annotate/lapack", "annotate/lapack_sizes", "annotate/legality", "annotate/nested_blocks",
     "annotate/propagation",
-    "annotate/quantized", "annotate/recurrences", "annotate/row_axes",
+    "annotate/quantized", "annotate/recurrences", "annotate/reducers", "annotate/row_axes",
     "annotate/shapes", "annotate/size_relations", "annotate/values", "annotate/variants", "annotate/views",
     "expand/build",
     "expand/complex_constants", "expand/custom_call", "expand/library_call", "expand/reals", "simplify/index_digits",

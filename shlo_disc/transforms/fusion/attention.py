@@ -24,7 +24,9 @@ from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.regions import callee_of, is_constant
+from shlo_disc.transforms.cost import Choice
 from shlo_disc.transforms.decisions import Pattern
+from shlo_disc.transforms.fusion.costs import handing_over
 from shlo_disc.transforms.fusion.online_softmax import Scores, online_softmax
 
 ATTENTION: Pattern[Attention] = Pattern("attention", "two products and the row kernel between them are one kernel")
@@ -101,6 +103,10 @@ class Attention:
     weights: int
     argument: int
     functions: Functions
+
+    def choice(self) -> Choice:
+        """Scores and weights handed on in memory, or in one kernel."""
+        return handing_over([*self.scores.results, *self.rows.results])
 
     @staticmethod
     def at(place: AttentionSite) -> Attention | None:

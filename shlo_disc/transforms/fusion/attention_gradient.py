@@ -19,6 +19,7 @@ from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.access import defining_op
 from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.utils.regions import callee_of
+from shlo_disc.transforms.cost import Choice
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.fusion.attention import (
     AttentionProduct,
@@ -28,6 +29,7 @@ from shlo_disc.transforms.fusion.attention import (
     product_of_call,
     readers,
 )
+from shlo_disc.transforms.fusion.costs import handing_over
 
 ATTENTION_GRADIENT: Pattern[AttentionGradient] = Pattern(
     "attention-gradient", "the gradients of an attention compute its weights again, where a mask hides columns"
@@ -81,6 +83,11 @@ class AttentionGradient:
     upstream_argument: int
     weights: int
     functions: Functions
+
+    def choice(self) -> Choice:
+        """Scores, weights and their gradients handed on in memory, or in one kernel."""
+        kernels = (self.scores.call, self.rows, self.upstream.call, self.gradient_rows)
+        return handing_over([value for kernel in kernels for value in kernel.results])
 
     @staticmethod
     def at(rows: ir.Operation, functions: Functions) -> AttentionGradient | None:

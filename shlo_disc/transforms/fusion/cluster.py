@@ -12,6 +12,7 @@ from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.ops.access import Access, defining_op, is_free, operand_accesses
 from shlo_disc.shape_dialect.ops.code_size import code_size
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
+from shlo_disc.shape_dialect.ops.reducers import has_lanes
 from shlo_disc.shape_dialect.utils.windows import window_sizes
 
 
@@ -60,6 +61,7 @@ class Graph:
         self.of_op: dict[ir.Operation, Cluster] = {}
         self._free: dict[ir.Operation, bool] = {}
         self._reads: dict[ir.Operation, list[Access]] = {}
+        self._in_order: dict[ir.Operation, bool] = {}
         self._needs: dict[int, int] = {}
         self._needed = 0
         self.binds: dict[str, Cluster] = {}
@@ -78,12 +80,23 @@ class Graph:
             known = self._reads[op] = operand_accesses(op)
         return known
 
+    def goes_in_order(self, op: ir.Operation) -> bool:
+        """Tells whether a reduction has to combine elements one after the other, found once."""
+        if op not in self._in_order:
+            self._in_order[op] = not has_lanes(op.opview)
+        return self._in_order[op]
+
+    def orders_of(self, members: Iterable[ir.Operation]) -> set[bool]:
+        """Whether the reductions among some ops go in order, and whether some do not."""
+        return {self.goes_in_order(op) for op in members if op.name == "stablehlo.reduce"}
+
     def set_operand(self, op: ir.Operation, number: int, value: ir.Value) -> None:
         """Change an operand of a member. The hash of an op is made of its operands, so it is entered anew."""
         cluster = self.of_op.pop(op)
         axes, reductions = cluster.axes.pop(op, None), cluster.reductions.pop(op)
         self._free.pop(op, None)
         self._reads.pop(op, None)
+        self._in_order.pop(op, None)
         op.operands[number] = value
         self.of_op[op], cluster.reductions[op] = cluster, reductions
         if axes is not None:
@@ -128,6 +141,7 @@ class Graph:
                 self._forget(1 << cluster.number)
         self._free.pop(op, None)
         self._reads.pop(op, None)
+        self._in_order.pop(op, None)
         op.erase()
 
     def cluster_of(self, value: ir.Value) -> Cluster | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from shlo_disc.shape_dialect.compile_state import current_compile
 from shlo_disc.shape_dialect.dialect.types import dims_of
@@ -21,8 +22,10 @@ from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.convolutions import is_direct_convolution
-from shlo_disc.transforms.decisions import Decisions
+from shlo_disc.transforms.cost import Choice
+from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.fusion.costs import Group, joining, walked
 from shlo_disc.transforms.fusion.cumulative import cumulative
 from shlo_disc.transforms.fusion.grouping_patterns import (
     ABSORB,
@@ -39,6 +42,7 @@ from shlo_disc.transforms.fusion.grouping_patterns import (
 from shlo_disc.transforms.fusion.recompute import recompute_elementwise
 from shlo_disc.transforms.fusion.recurrence import find_recurrence
 from shlo_disc.transforms.fusion.selection import selecting_sort
+from shlo_disc.transforms.fusion.siblings import merge_siblings
 
 _APART = {BARRIER: "barrier", "stablehlo.custom_call": "library"}
 """Kinds of ops that say themselves what becomes of their operands."""
@@ -105,6 +109,16 @@ class Grouping:
                 found[cluster.number] = cluster
         return list(found.values())
 
+    def _takes(
+        self, pattern: Pattern[Any], op: ir.Operation, cluster: Cluster, others: Sequence[ir.Operation] = ()
+    ) -> bool:
+        """Tells whether an op, or other ops that it reads, may become members of a cluster; it is counted."""
+
+        def choice() -> Choice:
+            return joining(self.graph, Group.of(cluster), Group(others or (op,), walked(cluster)))
+
+        return self.decisions.take(pattern.name, op, choice)
+
     def _alone(self, op: ir.Operation, kind: str) -> Cluster:
         cluster = self.graph.create(kind, dims_of(op.results[0]))
         self.graph.add(cluster, op, identity_axes(op.results[0]), self.producers(op))
@@ -120,7 +134,7 @@ class Grouping:
         joins.sort(key=lambda j: (-len(j.cluster.domain), -j.cluster.columns, -j.cluster.number))
         fitting = [j for j in joins if JOIN.match(lambda j: j, j) is not None]
         for join in fitting:
-            if JOIN_FIRST.match(lambda j: j, join) is not None and self.decisions.take(JOIN.name, op):
+            if JOIN_FIRST.match(lambda j: j, join) is not None and self._takes(JOIN, op, join.cluster):
                 axes = tuple(join.mapping.get(i) for i in range(len(join.dims)))
                 self.graph.add(join.cluster, op, axes, producers)
                 self._merge_others(op, join, fitting)
@@ -169,14 +183,10 @@ class Grouping:
                 continue
             candidate = Merge(cluster, join.mapping, other, joined.mapping, self.graph)
             merge = MERGE.match(lambda m: m, candidate)
-            if merge is None or merge.translation is None or not self.decisions.take(MERGE.name, op):
+            if merge is None or not self._takes(MERGE, op, cluster, other.members):
                 continue
-            places = merge.translation
-            axes = other.axes
-            if any(place != axis for axis, place in places.items()):
-                axes = {m: tuple(None if a is None else places[a] for a in t) for m, t in axes.items()}
             self._take_columns(cluster, other)
-            self.graph.merge(cluster, other, axes)
+            self.graph.merge(cluster, other, merge.axes)
 
     @staticmethod
     def _take_columns(cluster: Cluster, other: Cluster) -> None:
@@ -202,7 +212,7 @@ class Grouping:
         producers = self.producers(op)
         for value in inputs:
             found = REDUCE.match(lambda v: RowReduce.of(op, v, len(reduced), producers, self.graph), value)
-            if found is not None and self.decisions.take(REDUCE.name, op):
+            if found is not None and self._takes(REDUCE, op, found.cluster):
                 found.cluster.kind, found.cluster.columns = "row_reduce", found.columns
                 self.graph.add(found.cluster, op, found.axes, producers)
                 return
@@ -244,7 +254,7 @@ class Grouping:
                 continue
             candidate = Absorb(op, cluster, producer, times[producer.number])
             found = ABSORB.match(lambda a: a, candidate)
-            if found is not None and self.decisions.take(ABSORB.name, op):
+            if found is not None and self._takes(ABSORB, op, cluster, producer.members):
                 self.graph.merge(cluster, producer, {}, candidate.times)
 
     # ---- dots and sorts -----------------------------------------------------------------------------------------
@@ -280,6 +290,7 @@ def group(block: ir.Block, decisions: Decisions) -> Graph:
     for op in block.operations:
         grouping.visit(op.operation)
     recompute_elementwise(block, grouping.graph, decisions)
+    merge_siblings(block, grouping.graph, decisions)
     if current_compile().is_strict:
         block.owner.operation.verify()  # before its ops go: MLIR does not notice uses of those
     return grouping.graph

@@ -152,6 +152,12 @@ class Merge:
         return self.other.members[-1]
 
     @property
+    def axes(self) -> dict[ir.Operation, tuple[int | None, ...]]:
+        """For each member of the other one, the axes of the cluster's domain that it then stands at."""
+        places = self.translation or {}
+        return {m: tuple(None if a is None else places[a] for a in axes) for m, axes in self.other.axes.items()}
+
+    @property
     def other_columns(self) -> set[int]:
         """The cluster's axes that the other reduces along."""
         translation = self.translation or {}
@@ -190,6 +196,11 @@ def _moves_nothing_reduced(found: Merge) -> bool:
     members = {*found.cluster.members, *found.other.members}
     movers = [m for m in members if m not in axes or (m.name not in ELEMENTWISE and m.name != "stablehlo.reduce")]
     return not any(depends_on_reduction(m, members) for m in movers)
+
+
+@MERGE.requires("no reduction that goes in order would keep another one from being done by lanes")
+def _reduce_in_one_way(found: Merge) -> bool:
+    return len(found.graph.orders_of((*found.cluster.members, *found.other.members))) < 2
 
 
 @MERGE.requires("where one reads the other, it does so at the index where both then stand")
@@ -327,6 +338,11 @@ def _its_columns(found: RowReduce) -> bool:
     if not found.cluster.columns:
         return True
     return {a for a in wide_axes(found.cluster.domain) if a >= found.cluster.rows} == set(found.column_axes)
+
+
+@REDUCE.requires("it does not keep other reductions from being done by lanes, nor they it")
+def _reduces_like_the_others(found: RowReduce) -> bool:
+    return len(found.graph.orders_of((*found.cluster.members, found.op))) < 2
 
 
 @REDUCE.requires("the kernel does not become too long, walk by walk over a row")

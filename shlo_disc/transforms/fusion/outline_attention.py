@@ -63,7 +63,7 @@ def outline_attentions(module: ir.Module, decisions: Decisions) -> None:
     for block in all_blocks(entry_block(module)):
         for op in list(block.operations):
             found = find_attention(op.operation, functions.by_name) if op.operation.name == "func.call" else None
-            if found is not None and decisions.take(ATTENTION.name, op):
+            if found is not None and decisions.take(ATTENTION.name, op, found.choice):
                 _outline(module, found, functions, names)
     functions.erase_left()
 

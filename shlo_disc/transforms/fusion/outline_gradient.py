@@ -43,7 +43,7 @@ def outline_gradients(module: ir.Module, shared: SharedFunctions, decisions: Dec
     matched = [ATTENTION_GRADIENT.match(lambda r: AttentionGradient.at(r, shared.by_name), call) for call in rows]
     for found in (found for found in matched if found is not None):
         planned = _Planned.of(module, found, shared)
-        if planned is not None and decisions.take(ATTENTION_GRADIENT.name, found.rows):
+        if planned is not None and decisions.take(ATTENTION_GRADIENT.name, found.rows, found.choice):
             planned.outline(module, shared)
         elif planned is not None:
             planned.ranges.function.operation.erase()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from shlo_disc.shape_dialect.build import view
 from shlo_disc.shape_dialect.compile_state import policy
@@ -41,6 +42,7 @@ from shlo_disc.shape_dialect.utils.convolution import is_canonical
 from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, is_fixed
 from shlo_disc.transforms.convolutions import is_product
 from shlo_disc.transforms.decisions import Decisions
+from shlo_disc.transforms.fusion.costs import handing_over, reading_once
 from shlo_disc.transforms.fusion.product_patterns import (
     EPILOGUES,
     FOLLOWER,
@@ -120,12 +122,12 @@ class _Block:
         if found is None:
             return None, None
         if EPILOGUES.match(_loop, found) is not None:
-            if not self.decisions.take("epilogue", call):
+            if not self.decisions.take("epilogue", call, lambda: handing_over(list(call.results))):
                 return None, None
             held = found.accumulators if policy().has_library_products else None
             what: Fusion = Epilogue(True, found.argument, product.n.size, held)
         elif not policy().has_library_products and ROW_EPILOGUES.match(_row_kernel, found) is not None:
-            if not self.decisions.take("row-epilogue", call):
+            if not self.decisions.take("row-epilogue", call, lambda: handing_over(list(call.results))):
                 return None, None
             what = replace(row_kernel_of(found.fusion), accumulators=found.accumulators)
         else:
@@ -152,7 +154,8 @@ class _Block:
         groups = OpenGroups(self.schedule, policy().horizontal_gemms)
         for member in members:
             group = next((g for g in groups.candidates(member) if self._fits(member, g)), None)
-            if group is None or not self.decisions.take("horizontal-gemm", member.call):
+            once = partial(reading_once, member.left)
+            if group is None or not self.decisions.take("horizontal-gemm", member.call, once):
                 group = groups.begin(member)
             else:
                 groups.add(member, group)

@@ -14,33 +14,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from shlo_disc.shape_dialect.compile_state import policy
-from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import ELEMENTWISE, GATHERS, INDEX_MAPS, RESHAPES
-from shlo_disc.shape_dialect.ops.access import Access, defining_op, is_free
+from shlo_disc.shape_dialect.ops import ELEMENTWISE, GATHERS, INDEX_MAPS
+from shlo_disc.shape_dialect.ops.access import Access, defining_op
 from shlo_disc.shape_dialect.ops.code_size import code_size
 from shlo_disc.shape_dialect.ops.views import root
-from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.transforms.cost import BYTES_PER_INSTRUCTION, Choice, Cost
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.fusion.body import reading_axes
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
+from shlo_disc.transforms.fusion.costs import instructions_of, is_made, likely, likely_bytes, readers_of
 from shlo_disc.transforms.fusion.minimum_cut import ALWAYS, SINK, SOURCE, Network
 
 RECOMPUTE: Pattern[Handover] = Pattern(
     "recompute-elementwise", "a kernel computes elementwise values again from fewer values of an earlier kernel"
 )
-
-LIKELY_SIZE = 64
-"""The value of each symbol where sizes of values are compared."""
-
-BYTES_PER_INSTRUCTION = 8
-"""Bytes of a cache or of memory that are read in the time of an instruction for a vector."""
-
-_INSTRUCTIONS = {"stablehlo.divide": 12, "stablehlo.sqrt": 12}
-"""Ops whose one instruction takes as long as several."""
-
-_VECTOR = 64
-"""Bytes."""
 
 _WALKING = frozenset(("loop", "row_reduce", "reduce"))
 _MADE_BY = frozenset(("loop", "row_reduce"))
@@ -86,6 +75,14 @@ class Handover:
         """The readers at other indices than their own, an op as often as it has such operands."""
         return [read.reader for reads in self.reads.values() for read in reads if read.reader.name in INDEX_MAPS]
 
+    def choice(self) -> Choice:
+        """The values that are computed again read from memory, or computed and what they are made of read."""
+        sources = {source for value in self.again for source in _sources(self, value)}
+        new = sources - self.again - self.fixed - set(self.reads)
+        read = sum(_cost_of_reading(self, value) for value in self.again.intersection(self.reads))
+        computing = sum(_cost_of_computing(self, value) for value in self.again) // BYTES_PER_INSTRUCTION
+        return Choice(Cost(read=read), Cost(read=sum(_cost_of_reading(self, v) for v in new), instructions=computing))
+
 
 def recompute_elementwise(block: ir.Block, graph: Graph, decisions: Decisions) -> None:
     """Have the clusters of a block compute what is cheaper to compute than to read, in place."""
@@ -95,7 +92,7 @@ def recompute_elementwise(block: ir.Block, graph: Graph, decisions: Decisions) -
             continue
         for handover in list(_handovers(graph, later, position)):
             found = RECOMPUTE.match(_with_cut, handover)
-            if found is not None and decisions.take(RECOMPUTE.name, found.op):
+            if found is not None and decisions.take(RECOMPUTE.name, found.op, found.choice):
                 _Rewrite(found).run()
 
 
@@ -151,18 +148,8 @@ def _is_read_otherwise(handover: Handover, value: ir.Value) -> bool:
     known = {read.reader for read in handover.reads[value]}
     return any(
         user not in known and handover.graph.of_op.get(user) is handover.later
-        for user, _ in _readers(handover.graph, value)
+        for user in readers_of(handover.graph, value)
     )
-
-
-def _readers(graph: Graph, value: ir.Value) -> Iterator[tuple[ir.Operation, Cluster | None]]:
-    """The ops that read a value through free ops, and their clusters; None for a terminator, and ops in regions."""
-    for use in value.uses:
-        user = use.owner.operation
-        if user not in graph.of_op and graph.is_free(user):
-            yield from _readers(graph, user.results[0])
-        else:
-            yield user, graph.of_op.get(user)
 
 
 # ---- the cut ---------------------------------------------------------------------------------------------------------
@@ -196,13 +183,7 @@ def _with_cut(handover: Handover) -> Handover:
 def _sources(handover: Handover, value: ir.Value) -> list[ir.Value]:
     """The values that the op of a value reads, constants aside."""
     op = defining_op(value)
-    return [] if op is None else [read.value for read in handover.graph.reads_of(op) if not _is_made(read)]
-
-
-def _is_made(read: Access) -> bool:
-    """Tells whether what is read is a constant, made of positions, or made of sizes."""
-    op = read.made_by
-    return op is not None and is_free(op) and op.name not in RESHAPES
+    return [] if op is None else [read.value for read in handover.graph.reads_of(op) if not is_made(read)]
 
 
 def _cost_of_reading(handover: Handover, value: ir.Value) -> int:
@@ -211,10 +192,11 @@ def _cost_of_reading(handover: Handover, value: ir.Value) -> int:
     if value in handover.fixed:
         return 0
     cluster = None if op is None else graph.of_op.get(op)
-    is_read = any(c is not handover.later and c is not handover.earlier for _, c in _readers(graph, root(value)))
+    both = (handover.earlier, handover.later)
+    is_read = any(graph.of_op.get(user) not in both for user in readers_of(graph, root(value)))
     if cluster is handover.earlier:
-        return _bytes(value) * (1 if is_read else 2)
-    return _bytes(value) if is_read or graph.cluster_of(value) is None else ALWAYS
+        return likely_bytes(value) * (1 if is_read else 2)
+    return likely_bytes(value) if is_read or graph.cluster_of(value) is None else ALWAYS
 
 
 def _cost_of_computing(handover: Handover, value: ir.Value) -> int:
@@ -228,18 +210,9 @@ def _cost_of_computing(handover: Handover, value: ir.Value) -> int:
     graph, earlier = handover.graph, handover.earlier
     if op not in earlier.axes or any(read.axes is None for read in graph.reads_of(op)):
         return ALWAYS
-    elements = max(_likely(product(dims_of(value))), _likely(product(handover.later.domain)))
-    vectors = elements * bytes_of(element_type_of(value)) // _VECTOR
+    domain = max(dims_of(value), handover.later.domain, key=lambda dims: likely(product(dims)))
     times = handover.later.walks * max(1, len(set(handover.moved)))
-    return BYTES_PER_INSTRUCTION * _INSTRUCTIONS.get(op.name, code_size(op)) * times * vectors
-
-
-def _bytes(value: ir.Value) -> int:
-    return _likely(product(dims_of(value)) * bytes_of(element_type_of(value)))
-
-
-def _likely(size: Expr) -> int:
-    return size.evaluate(dict.fromkeys(size.symbols(), LIKELY_SIZE))
+    return BYTES_PER_INSTRUCTION * instructions_of(op, element_type_of(value), domain) * times
 
 
 @RECOMPUTE.requires("there is something to compute again")

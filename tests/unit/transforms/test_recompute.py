@@ -31,9 +31,9 @@ def both(
     taken: list[str] = []
     take = Decisions.take
 
-    def noted(self: Decisions, pattern: str = "fusion", op: Any = None) -> bool:
+    def noted(self: Decisions, pattern: str = "fusion", *rest: Any) -> bool:
         taken.append(pattern)
-        return take(self, pattern, op)
+        return take(self, pattern, *rest)
 
     options = Options(strict=True)
     with monkeypatch.context() as patch:

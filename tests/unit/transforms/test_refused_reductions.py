@@ -50,10 +50,20 @@ def test_a_reduction_along_nothing_has_no_rows(dims: str, along: str, expected: 
     assert OUTCOMES["column-kernel.has-rows", expected] == before + 1
 
 
-@pytest.mark.parametrize(("returned", "types"), [("%0#0, %0#1", "tensor<4xf32>, tensor<4xi32>"),
-                                                 ("%0#0, %x", "tensor<4xf32>, tensor<3x4xf32>"),
-                                                 ("%0#0", "tensor<4xf32>")])  # fmt: skip
-def test_a_reduction_of_two_values_or_beside_another_one_has_no_column_kernel(returned: str, types: str) -> None:
+VALUES = "tensor<4xf32>, tensor<4xi32>"
+
+
+@pytest.mark.parametrize(
+    ("returned", "types", "failed"),
+    [
+        ("%0#0, %0#1", VALUES, ""),
+        ("%0#0", "tensor<4xf32>", ""),
+        ("%2, %0#1", "tensor<1x4xf32>, tensor<4xi32>", ""),
+        ("%0#0, %x", "tensor<4xf32>, tensor<3x4xf32>", "has-its-columns"),
+        ("%0#0, %3", "tensor<4xf32>, tensor<3xf32>", "has-its-columns"),
+    ],
+)
+def test_results_of_a_column_kernel(returned: str, types: str, failed: str) -> None:
     text = f"""
       func.func private @reduce_0(%x: tensor<3x4xf32>, %i: tensor<3x4xi32>, %a: tensor<f32>, %b: tensor<i32>)
           -> ({types}) {{
@@ -62,11 +72,45 @@ def test_a_reduction_of_two_values_or_beside_another_one_has_no_column_kernel(re
           reducer(%p: tensor<f32>, %q: tensor<f32>) (%r: tensor<i32>, %s: tensor<i32>) {{
             stablehlo.return %p, %r : tensor<f32>, tensor<i32>
           }}
+        %2 = stablehlo.reshape %0#0 : (tensor<4xf32>) -> tensor<1x4xf32>
+        %3 = stablehlo.slice %0#0 [1:4] : (tensor<4xf32>) -> tensor<3xf32>
         return {returned} : {types}
       }}"""
-    before = OUTCOMES["column-kernel.has-one-result", False]
+    assert _refused(text) == ({f"column-kernel.{failed}"} if failed else set())
+
+
+@pytest.mark.parametrize(
+    ("operand", "along", "failed"),
+    [
+        ("%x", "0", ""),
+        ("%y", "0", "walk-alike"),
+        ("%turned", "1", "walk-alike"),
+        ("%wide", "0", "need-no-other"),
+    ],
+)
+def test_two_reductions_in_a_column_kernel(operand: str, along: str, failed: str) -> None:
+    sizes = {"%y": "5x4", "%turned": "4x3"}.get(operand, "3x4")
+    text = f"""
+      func.func private @reduce_0(%x: tensor<3x4xf32>, %y: tensor<5x4xf32>, %a: tensor<f32>)
+          -> (tensor<4xf32>, tensor<4xf32>) {{
+        %0 = stablehlo.reduce(%x init: %a) applies stablehlo.add across dimensions = [0]
+            : (tensor<3x4xf32>, tensor<f32>) -> tensor<4xf32>
+        %turned = stablehlo.transpose %x, dims = [1, 0] : (tensor<3x4xf32>) -> tensor<4x3xf32>
+        %wide = stablehlo.broadcast_in_dim %0, dims = [1] : (tensor<4xf32>) -> tensor<3x4xf32>
+        %1 = stablehlo.reduce({operand} init: %a) applies stablehlo.maximum across dimensions = [{along}]
+            : (tensor<{sizes}xf32>, tensor<f32>) -> tensor<4xf32>
+        return %0, %1 : tensor<4xf32>, tensor<4xf32>
+      }}"""
+    assert _refused(text) == ({f"column-kernel.{failed}"} if failed else set())
+
+
+def _refused(text: str) -> set[str]:
+    """The conditions of the column kernel that do not hold for a function."""
+    before = OUTCOMES.copy()
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         (fusion,) = (op for op in module.body.operations if isinstance(op, func.FuncOp))
-        assert not has_columns(fusion)
-    assert OUTCOMES["column-kernel.has-one-result", False] == before + 1
+        is_taken = has_columns(fusion)
+    refused = {name for (name, holds), count in (OUTCOMES - before).items() if count and not holds}
+    assert is_taken == (not refused)
+    return refused
