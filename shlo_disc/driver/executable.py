@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from shlo_disc.driver.compilation import Compilation
     from shlo_disc.importer.programs import Program
     from shlo_disc.lowering.launches import Launched
+    from shlo_disc.report.decisions import FusionReport
     from shlo_disc.report.explanation import Explanation
     from shlo_disc.report.listing import Listing
     from shlo_disc.runtime.call_results import CommandTime
@@ -271,6 +272,15 @@ class Executable(Sized, NativeOwner):
         from shlo_disc.report.explanation import explain
 
         return explain(self._loaded.artifact.level(), self._loaded.client, self._at("host"), dims)
+
+    def fusion_report(self) -> FusionReport:
+        """Every decision of `fuse`, with what it saves by the cost model, and the work of the kernels that came of it.
+
+        Costs are those of likely sizes, 64 for each symbol; the work is an expression of the symbols. Print it.
+        """
+        from shlo_disc.report.decisions import fusion_report
+
+        return fusion_report(self._at("plan"))
 
     def profile(self, *args: Any, **kwargs: Any) -> list[CommandTime]:
         """Run the program for arguments as a call takes them, or a tuple of them, and return the time of each command.

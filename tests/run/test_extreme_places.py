@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the largest or smallest element of a row stands: the first of equal ones, and the first NaN."""
+"""Places of the largest or smallest element of a row: the first of equal ones, and the first NaN."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ BODIES = {
 
 @pytest.mark.parametrize("name", BODIES)
 def test_bodies_in_their_order(name: str) -> None:
-    """Whatever a body makes of NaNs and equal values, it is as if the elements were combined one after the other."""
+    """Bodies that make something else of NaNs and equal values: as if elements were combined one after the other."""
     ops = {
         "first": "", "last": "LT, %i, %j->GT, %i, %j", "passes over NaN": "NE, %a, %a->NE, %b, %b",
         "first place": "%5 = stablehlo.and->%5 = stablehlo.or", "forgets NaN": "NE, %a, %a->LT, %a, %a",

@@ -48,7 +48,7 @@ class _Columns:
         self.vectors = max(1, min(VECTORS, ACCUMULATORS // len(self.ops)))
         self.length = self.vectors * self.elements.width
         self.made: dict[tuple[ir.Value, Positions], ir.Value] = {}
-        """What reductions have made at some places."""
+        """Results of reductions at some places."""
 
     def block(self, number: ir.Value) -> None:
         """One block: all vectors of it side by side, or those that there are, one by one."""
@@ -95,7 +95,7 @@ class _Columns:
 
     @staticmethod
     def _start(combiner: Combiner, first: Accumulators) -> Accumulators:
-        """What the accumulators begin with; the first value of a sum is added in the end."""
+        """First values of the accumulators; the first value of a sum is added in the end."""
         return [constant_like(first[0], 0.0)] if _is_sum(combiner) else first
 
     def _store(self, place: Position) -> None:
@@ -119,7 +119,7 @@ class _Columns:
 
 
 def _operands(op: ir.OpView) -> tuple[list[ir.Value], list[ir.Value]]:
-    """What a reduction reads, and what it starts from."""
+    """The operands that a reduction reads, and those that it starts from."""
     operands, count = list(op.operands), len(op.results)
     return operands[:count], operands[count:]
 

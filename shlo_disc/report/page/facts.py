@@ -46,16 +46,21 @@ def symbols_of(c: Compilation) -> Iterator[Symbol]:
         yield Symbol(name, f"{low}{name}{high}", "; ".join(more))
 
 
-def record_of(c: Compilation) -> Record:
-    """The decisions and refusals in fusing and planning a compiled program: both stages run once more and recorded."""
+def before_fusion(c: Compilation) -> Compilation:
+    """A compiled program as it was after `simplify`, to be fused and planned once more."""
     text = c.snapshots["simplify"].get_asm(enable_debug_info=True)
     with c.context:
         module = ir.Module.parse(text, c.context)
     options = replace(c.options, verify=False)  # what comes of it is thrown away
     again = Compilation(options, c.target, c.context, c.signature, module, cpu=c.cpu, stage="simplify")
     again.read_declarations()
+    return again
+
+
+def record_of(c: Compilation) -> Record:
+    """The decisions and refusals in fusing and planning a compiled program: both stages run once more and recorded."""
     with recording() as record:
-        run_pipeline(again, "plan")
+        run_pipeline(before_fusion(c), "plan")
     return record
 
 

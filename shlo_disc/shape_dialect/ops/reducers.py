@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is known of the body of a `reduce`, and so in which orders its elements may be combined.
+"""Properties of the body of a `reduce`, and so the orders in which its elements may be combined.
 
 A monoid, such as a sum, may be taken in any order, from its neutral element. So may a reduction that finds where the
 largest or smallest element stands, such as `argmax`. It combines pairs (value, place), and the places are those of the

@@ -48,3 +48,34 @@ func.func @main(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>) -> tensor<?x8xf32> {
 // CHECK: %[[P:.*]] = call @dot_0
 // CHECK: call @loop_1
 // CHECK: #disc.fusion<"dot", {product =
+
+// -----
+
+// Reductions down the columns of one array are one kernel, and so are those along its rows.
+func.func @main(%x: tensor<?x?xf32>) -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [0] : (tensor<?x?xf32>, tensor<f32>) -> tensor<?xf32>
+  %1 = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [1] : (tensor<?x?xf32>, tensor<f32>) -> tensor<?xf32>
+  %2 = stablehlo.reduce(%x init: %z) applies stablehlo.maximum across dimensions = [0] : (tensor<?x?xf32>, tensor<f32>) -> tensor<?xf32>
+  %3 = stablehlo.reduce(%x init: %z) applies stablehlo.maximum across dimensions = [1] : (tensor<?x?xf32>, tensor<f32>) -> tensor<?xf32>
+  return %0, %1, %2, %3 : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+}
+// CHECK-LABEL: func.func @main
+// CHECK-COUNT-2: call
+// CHECK-NOT: call
+// CHECK: return
+// CHECK-DAG: #disc.fusion<"reduce", {by_columns}>
+// CHECK-DAG: #disc.fusion<"row_reduce", {{.*}}columns = 1
+
+// -----
+
+// A product stands between two loops over one array: a result of the second would be kept while it runs.
+func.func @main(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>) {
+  %0 = stablehlo.tanh %x : tensor<?x8xf32>
+  %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+  %2 = stablehlo.abs %x : tensor<?x8xf32>
+  return %0, %1, %2 : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
+}
+// CHECK-LABEL: func.func @main
+// CHECK-COUNT-3: call
+// CHECK: return

@@ -84,7 +84,7 @@ def along_two_axes(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
 
 
 def of_a_row(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
-    """What both read is one row."""
+    """One row is all that both read."""
     return jnp.tanh(y) + x[0], jnp.exp(jnp.minimum(x, 1.0)) - x[0]
 
 
