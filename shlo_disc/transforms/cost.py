@@ -17,7 +17,7 @@ BYTES_PER_START = 2048
 
 
 class Cost(NamedTuple):
-    """That of some kernels: starts, bytes read and written, and instructions for vectors, at likely sizes."""
+    """The cost of some kernels: starts, bytes read and written, and instructions for vectors, at likely sizes."""
 
     kernels: int = 0
     read: int = 0
@@ -43,7 +43,7 @@ class Choice(NamedTuple):
 
     @property
     def gain(self) -> int:
-        """What the decision saves, in bytes that are read in the time; below 0 where it costs."""
+        """The saving of the decision, in bytes that are read in the time; below 0 where it costs."""
         return self.without.total - self.chosen.total
 
     def __str__(self) -> str:

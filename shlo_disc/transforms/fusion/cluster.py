@@ -87,7 +87,7 @@ class Graph:
         return self._in_order[op]
 
     def orders_of(self, members: Iterable[ir.Operation]) -> set[bool]:
-        """Whether the reductions among some ops go in order, and whether some do not."""
+        """The answers of `goes_in_order` for the reductions among some ops."""
         return {self.goes_in_order(op) for op in members if op.name == "stablehlo.reduce"}
 
     def set_operand(self, op: ir.Operation, number: int, value: ir.Value) -> None:
