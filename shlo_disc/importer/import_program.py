@@ -73,7 +73,7 @@ def import_program(
     with context, ir.Location.unknown():
         if STAGE in module.operation.attributes:
             return _resumed(module, resume)
-        _mark_participants(module, program.participants)
+        mark_participants(module, program.participants)
         return _finish(module, None, symbolic, of=program)
 
 
@@ -105,7 +105,7 @@ def _parse(program: TextProgram, context: ir.Context) -> ir.Module:
     return module
 
 
-def _mark_participants(module: ir.Module, participants: int) -> None:
+def mark_participants(module: ir.Module, participants: int) -> None:
     """Write on a program for several devices that they are there."""
     if participants == 1:
         return

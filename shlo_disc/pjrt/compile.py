@@ -53,6 +53,9 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (AllocationError, _RESOURCE_EXHAUSTED),
     (MemoryError, _RESOURCE_EXHAUSTED),
 )
+_OF_DEVICES = (
+    "mhlo.num_partitions", "mhlo.num_replicas", "mhlo.spmd_output_sharding", "mhlo.spmd_parameters_shardings"
+)  # fmt: skip
 _HEADER_KEY = "pjrt"
 _CONTEXTS = Contexts()
 _COMPILING = threading.RLock()  # MLIR's bindings are not made for several threads at a time
@@ -103,17 +106,18 @@ def load_on(artifact: Artifact, gpu: int) -> LoadedExecutable:
     return gpu_client(gpu).load(artifact)
 
 
-def compile_program(program: bytes, gpu: int = -1, max_programs: int = 0) -> LoadedExecutable:
+def compile_program(program: bytes, gpu: int = -1, max_programs: int = 0, participants: int = 1) -> LoadedExecutable:
     """Compile bytecode or a portable artifact that is known to be whole.
 
-    gpu: the number of the GPU that it is for; negative: it is for processors. max_programs: the programs that a
-    function may have, 0 for any number. Raises ProgramError, UnsupportedError, and RecompileError for one too many.
+    gpu: the number of the GPU that it is for, the first of several; negative: it is for processors. max_programs: the
+    programs that a function may have, 0 for any number. participants: how many devices run it together. Raises
+    ProgramError, UnsupportedError, and RecompileError for one too many.
     """
     with _COMPILING:
         observation.before_compile(program, max_programs)
-    read = TextProgram(program, trusted=True, has_tokens=True)
+    read = TextProgram(program, trusted=True, has_tokens=True, participants=participants)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
-        options = Options(opt_level=0) if _is_tiny(program, context) else Options()
+        options = Options(opt_level=0) if participants == 1 and _is_tiny(program, context) else Options()
         return _loaded(compile_read(read, options, _target(gpu), context=context), gpu)
 
 
@@ -131,37 +135,31 @@ def for_one_device(program: bytes) -> bytes:
     return rewritten(program, rewrite)
 
 
-def for_each_device(program: bytes, partitions: int) -> bytes:
-    """The program of each of several devices, as a portable artifact. Raises ProgramError and UnsupportedError."""
+def for_devices(program: bytes, replicas: int, partitions: int) -> tuple[bytes, str]:
+    """The program that each of several devices runs, as a portable artifact, and its module's attributes as text.
+
+    Replicas run it as it is, partitions on parts of its arrays; the attributes say on which. Raises ProgramError and
+    UnsupportedError.
+    """
+    if replicas > 1 and partitions > 1:
+        raise unsupported("module", "a program of replicas and partitions at once")
+    if partitions == 1 and layouts.STATED.encode() not in program:
+        return program, ""
     if not portable_version(program):
         raise ProgramError("a program over several devices comes as a portable artifact")
+    stated: list[str] = []
 
     def rewrite(module: Any) -> None:
+        if partitions == 1:
+            remove_shardy(module)
         layouts.decide(module)
-        partition(module, partitions)
+        if partitions > 1:
+            partition(module, partitions)
         layouts.apply(module)
+        attributes = module.operation.attributes
+        stated.extend(f"{name} = {attributes[name]}" for name in _OF_DEVICES if name in attributes)
 
-    return rewritten(program, rewrite)
-
-
-def compile_for_devices(
-    program: bytes, replicas: int, partitions: int, gpu: int = -1, max_programs: int = 0
-) -> tuple[LoadedExecutable, bytes]:
-    """Compile a program that several devices run together; returns what each runs, also as a portable artifact.
-
-    gpu: the number of the first of them. That and max_programs are as `compile_program` has them, as are the errors.
-    """
-    with _COMPILING:
-        observation.before_compile(program, max_programs, "a program over several devices is compiled for each shape")
-    if partitions > 1:
-        if replicas > 1:
-            raise unsupported("module", "a program of replicas and partitions at once")
-        program = for_each_device(program, partitions)
-    elif layouts.STATED.encode() in program:
-        program = for_one_device(program)
-    read = TextProgram(program, trusted=True, has_tokens=True, participants=replicas * partitions)
-    with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
-        return _loaded(compile_read(read, Options(), _target(gpu), context=context), gpu), program
+    return rewritten(program, rewrite), ", ".join(stated)
 
 
 def count_flops(artifact: Artifact, symbols: list[int]) -> float | None:
@@ -190,18 +188,20 @@ def _is_tiny(program: bytes, context: Any) -> bool:
     return elements <= _TINY_ARRAYS
 
 
-def generalize_programs(programs: list[bytes], gpu: int = -1, max_programs: int = 0) -> tuple[Any, ...] | None:
+def generalize_programs(
+    programs: list[bytes], gpu: int = -1, max_programs: int = 0, participants: int = 1
+) -> tuple[Any, ...] | None:
     """One executable for programs that differ in sizes only, with what the table of programs needs to know of it.
 
-    None when there is none; the programs are compiled as they are then. gpu, max_programs: as `compile_program` has
-    them. Raises RecompileError for one program too many.
+    None when there is none; the programs are compiled as they are then. gpu, max_programs, participants: as
+    `compile_program` has them. Raises RecompileError for one program too many.
     """
     from shlo_disc.pjrt.generalize import generalize_or_explain
 
     with _COMPILING:
         observation.before_generalizing(programs[-1], max_programs)
         tell = observation.refusal_of(programs[-1], max_programs)
-        found = generalize_or_explain(programs, target=_target(gpu), tell=tell)
+        found = generalize_or_explain(programs, target=_target(gpu), tell=tell, participants=participants)
         if found is None:
             return None
         observation.note_symbolic(programs[-1], found, max_programs)
@@ -256,7 +256,7 @@ def describe_error(error: BaseException) -> tuple[int, str]:
 
 
 __all__ = [
-    "Serialized", "compile_for_devices", "compile_program", "count_flops", "describe_error", "deserialize",
-    "for_one_device", "generalize_programs", "load_on", "note_program", "read_untrusted", "record_program",
+    "Serialized", "compile_program", "count_flops", "describe_error", "deserialize", "for_devices", "for_one_device",
+    "generalize_programs", "load_on", "note_program", "read_untrusted", "record_program",
     "register_function",    "serialize",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from shlo_disc.driver.ledger.book import DEFECT, DEVICES, LEDGER, VALUE
+from shlo_disc.driver.ledger.book import DEFECT, LEDGER, VALUE
 from shlo_disc.driver.ledger.watching import WATCH_VARIABLE, Writer
 from shlo_disc.errors import CompilerError, DiscError
 from shlo_disc.runtime.native_module import CallCount, observe_programs, plugin_programs
@@ -36,15 +36,10 @@ if os.environ.get(WATCH_VARIABLE):
     observe_programs(True)
 
 
-def before_compile(program: bytes, max_programs: int, reason: str = "") -> None:
-    """Let a program be compiled for its own sizes. reason: why it is, where that is known.
-
-    Raises RecompileError for one program too many.
-    """
+def before_compile(program: bytes, max_programs: int) -> None:
+    """Let a program be compiled for its own sizes. Raises RecompileError for one program too many."""
     if not _is_observed(max_programs):
         return
-    if reason:
-        LEDGER.refuse(program, reason, DEVICES)
     LEDGER.admit(program, max_programs)
     text = LEDGER.explain(program)
     if text:

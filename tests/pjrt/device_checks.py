@@ -22,6 +22,7 @@ from jax.experimental.layout import Format, Layout
 from jax.sharding import Mesh, NamedSharding
 from jaxlib import xla_client
 
+from shlo_disc.runtime.native_module import plugin_programs
 from tests.pjrt.device_programs import CASES, Devices, P, laid, line, manual
 from tests.pjrt.program_table import PLATFORM, ramp, refused
 
@@ -48,6 +49,81 @@ def devices_that_part(devices: Devices) -> None:
         mapped = shard_map(body, mesh=line(devices), in_specs=P("i"), out_specs=P("i"), check_vma=False)
         refused(lambda m=mapped: jax.jit(m)(ramp(8, 3)), "INTERNAL", "wait for others that do not come")
     assert manual(line(devices), lambda a: lax.psum(a, "i"), P("i"), P(), np.ones(4)).tolist() == [4]
+
+
+def _weights(mesh: Mesh, specs: dict[str, Any]) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    sizes = {"a": (16, 32), "b": (32,), "c": (32, 16)}
+    return {name: laid(mesh, 0.2 * rng.standard_normal(sizes[name], np.float32), *specs[name]) for name in sizes}
+
+
+def _loss(weights: dict[str, Any], x: Any) -> Any:
+    scores = jax.nn.softmax(jnp.einsum("bqd,bkd->bqk", x, jnp.tanh(x)))
+    hidden = jax.nn.gelu(jnp.einsum("bqk,bkd->bqd", scores, x) @ weights["a"] + weights["b"])
+    return jnp.mean((hidden @ weights["c"] - x) ** 2)
+
+
+def _step(weights: dict[str, Any], x: Any) -> Any:
+    loss, gradients = jax.value_and_grad(_loss)(weights, x)
+    return loss, jax.tree.map(lambda w, g: w - 0.1 * g, weights, gradients)
+
+
+WHOLE: dict[str, Any] = {"a": (), "b": (), "c": ()}
+DIVIDED: dict[str, Any] = {"a": (None, "m"), "b": ("m",), "c": ("m", None)}
+LAYOUTS = {
+    "data parallel": ((4, 1), WHOLE, ("d",)),
+    "tensor parallel": ((1, 4), DIVIDED, ()),
+    "both": ((2, 2), DIVIDED, ("d",)),
+}
+
+
+@check
+def one_program_serves_all_shapes(devices: Devices) -> None:
+    """Each way to lay a train step over devices needs one program as it is, and at most two with symbols."""
+    hosts = jax.devices("cpu")[:4]
+    shapes = [(8, 5), (12, 7), (20, 3), (4, 6), (24, 11), (16, 9), (28, 2), (12, 13), (36, 5), (44, 17)]
+    for grid_of, specs, spec in LAYOUTS.values():
+        step, before, compiled = jax.jit(_step), dict(plugin_programs().counts), []
+        for batch, length in shapes:
+            x = ramp(batch * length, 16).reshape(batch, length, 16) % 7 - 3
+            found = []
+            for ds in (devices, hosts):
+                mesh = Mesh(np.array(ds).reshape(grid_of), ("d", "m"))
+                found.append(jax.tree.leaves(step(_weights(mesh, specs), laid(mesh, x, *spec))))
+            for ours, theirs in zip(*found, strict=True):
+                assert ours.sharding.is_equivalent_to(
+                    NamedSharding(Mesh(np.array(devices).reshape(grid_of), ("d", "m")), theirs.sharding.spec), ours.ndim
+                )
+                np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=2e-4, atol=1e-5)
+            compiled.append(plugin_programs().counts["compiled"] - before["compiled"])
+        symbolic = plugin_programs().counts["compiled_symbolic"] - before["compiled_symbolic"]
+        assert compiled[-1] == 1 and 1 <= symbolic <= 2, (compiled, symbolic)
+
+
+@check
+def a_manual_program_serves_all_shapes(devices: Devices) -> None:
+    mesh = line(devices)
+
+    def body(a: Any, b: Any) -> Any:
+        gathered = lax.all_gather(a, "i", axis=0, tiled=True)
+        moved = lax.ppermute(b, "i", [(n, (n + 1) % 4) for n in range(4)])
+        split = lax.all_to_all(gathered, "i", 1, 0, tiled=True)
+        return lax.psum_scatter(gathered, "i", scatter_dimension=0, tiled=True), moved + lax.axis_index("i"), split
+
+    function = jax.jit(shard_map(body, mesh=mesh, in_specs=(P("i"), P("i")), out_specs=P("i")))
+    before = dict(plugin_programs().counts)
+    for rows in (8, 12, 4, 20, 28):
+        a, b = ramp(rows, 8), ramp(2 * rows, 3)
+        scattered, moved, split = map(np.asarray, function(a, b))
+        np.testing.assert_allclose(scattered, 4 * a)
+        parts = np.split(b, 4)
+        np.testing.assert_allclose(moved, np.concatenate([parts[(n - 1) % 4] + n for n in range(4)]))
+        columns = np.split(np.concatenate([a] * 4), 4)
+        expected = [np.concatenate([np.split(column, 4, 1)[n] for column in columns]) for n in range(4)]
+        np.testing.assert_allclose(split, np.concatenate(expected))
+    counts = plugin_programs().counts
+    assert counts["compiled"] - before["compiled"] == 1
+    assert counts["instances"] - before["instances"] >= 2
 
 
 @check

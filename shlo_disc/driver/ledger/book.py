@@ -15,7 +15,7 @@ from shlo_disc.errors import ProgramError, RecompileError
 
 from .differences import first_difference
 from .document import FunctionRow, ProgramRow
-from .identity import Argument, Identity, Reading, read_identity
+from .identity import Argument, Form, Identity, Reading, read_identity
 
 MAX_PROGRAMS_VARIABLE = "SHLO_DISC_MAX_PROGRAMS"
 
@@ -31,7 +31,6 @@ TRACED = (
 ONES = f"pad sizes of 1, or name the sizes in shlo_disc.jit, which traces none of them as 1; {TRACED}"
 VALUE = "compute the value from sizes inside of the function, or pass it as an array; else pad the sizes to a few"
 DEFECT = "this is a defect of shlo_disc: SHLO_DISC_RECORD=folder writes the programs down for a report"
-DEVICES = "pad the sizes to a few"
 FIXED = "one more compile makes a symbol of it; where both sizes are one size by chance, call once with others first"
 
 
@@ -49,7 +48,7 @@ class Count(Protocol):
 
 @dataclass
 class _Form:
-    """The programs of a function for arguments of the same element types and ranks.
+    """The programs of a function for arguments of the same element types and ranks, on the same devices.
 
     programs: rows without shapes; compiled_for: the arguments of each, of which those are shown that change.
     """
@@ -70,7 +69,7 @@ class _Form:
 @dataclass
 class _Function:
     identity: Identity
-    forms: dict[frozenset[tuple[str, int]], _Form] = field(default_factory=dict)
+    forms: dict[Form, _Form] = field(default_factory=dict)
     counts: list[Count] = field(default_factory=list)
 
 
@@ -290,4 +289,4 @@ def _why(forms: Sequence[_Form]) -> str:
 LEDGER = Ledger()
 """The ledger of this process."""
 
-__all__ = ["DEFECT", "DEVICES", "LEDGER", "VALUE", "MAX_PROGRAMS_VARIABLE", "Count", "Ledger"]
+__all__ = ["DEFECT", "LEDGER", "VALUE", "MAX_PROGRAMS_VARIABLE", "Count", "Ledger"]

@@ -19,6 +19,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.locations import Frame, frames
 
 _PREFIX = re.compile(r"^(jit|pmap|shard_map|xla_computation)_")
+_SHARDINGS = ("mhlo.num_partitions", "mhlo.num_replicas", "mhlo.spmd_output_sharding", "mhlo.spmd_parameters_shardings")
 _MOST_OPS = 20_000  # that are looked at to find a function
 _LIBRARIES = ("jax", "jaxlib")
 _INSTALLED = ("site-packages", "dist-packages")
@@ -82,17 +83,24 @@ class Identity:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
+Form = tuple[frozenset[tuple[str, int]], str]
+
+
 @dataclass(frozen=True)
 class Reading:
-    """The identity and the arguments of a program, as the program states them."""
+    """The identity and the arguments of a program, as the program states them, and how they lie on several devices."""
 
     identity: Identity
     arguments: tuple[Argument, ...]
+    shardings: str = ""
 
     @property
-    def form(self) -> frozenset[tuple[str, int]]:
-        """The element types and ranks of its arguments: where these differ, programs are others at all sizes."""
-        return frozenset((argument.dtype, len(argument.sizes)) for argument in self.arguments)
+    def form(self) -> Form:
+        """The element types and ranks of its arguments, and how they lie on devices.
+
+        Where these differ, programs are others at all sizes.
+        """
+        return frozenset((argument.dtype, len(argument.sizes)) for argument in self.arguments), self.shardings
 
 
 def read_identity(program: bytes) -> Reading:
@@ -100,7 +108,7 @@ def read_identity(program: bytes) -> Reading:
     context = make_context()
     with context:
         module = parse_trusted(program, context)
-        return Reading(_identity(module), _arguments(module))
+        return Reading(_identity(module), _arguments(module), _shardings(module))
 
 
 def _entry(module: ir.Module) -> ir.OpView:
@@ -113,6 +121,13 @@ def _arguments(module: ir.Module) -> tuple[Argument, ...]:
     signature = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
     values = entry.regions[0].blocks[0].arguments
     return tuple(_argument(kind, value) for kind, value in zip(signature.inputs, values, strict=True))
+
+
+def _shardings(module: ir.Module) -> str:
+    """The shardings of a program that several devices run, as it states them."""
+    attributes = module.operation.attributes
+    stated = (attributes[name] for name in sorted(_SHARDINGS) if name in attributes)
+    return " ".join(map(str, stated))
 
 
 def _argument(kind: ir.Type, value: ir.Value) -> Argument:

@@ -39,7 +39,7 @@ from shlo_disc.driver.compiler import run_pipeline, run_stage
 from shlo_disc.driver.executable import Executable
 from shlo_disc.driver.garbage import fewer_collections
 from shlo_disc.errors import ArtifactError, DiscError, ProgramError, UnsupportedError
-from shlo_disc.importer.import_program import declare, plain_signature
+from shlo_disc.importer.import_program import declare, mark_participants, plain_signature
 from shlo_disc.importer.normalise import entry_function, normalise
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.importer.support import check_supported
@@ -97,15 +97,18 @@ class SymbolicProgram:
         return self.executable, symbols, list(self.steps), expected, hidden, least, given
 
 
-def generalize(programs: Sequence[bytes], options: Options | None = None, target: str = CPU) -> SymbolicProgram:
+def generalize(
+    programs: Sequence[bytes], options: Options | None = None, target: str = CPU, participants: int = 1
+) -> SymbolicProgram:
     """Compile a program that has portable artifacts as instances: all of them, else the last and others like it.
 
-    Raises NotGeneralError when there is none to be found, and what the compiler raises.
+    participants: how many devices run it together. Raises NotGeneralError when there is none to be found, and what the
+    compiler raises.
     """
     reason: NotGeneralError | None = None
     for chosen, most_cost in _attempts(programs):
         try:
-            return _generalize(chosen, options or Options(), target, most_cost)
+            return _generalize(chosen, options or Options(), target, most_cost, participants)
         except NotGeneralError as error:
             reason = reason or error
     raise reason or NotGeneralError("there are no programs")
@@ -123,7 +126,9 @@ def _attempts(programs: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], floa
         yield chosen, inf
 
 
-def _generalize(programs: Sequence[bytes], options: Options, target: str, most_cost: float) -> SymbolicProgram:
+def _generalize(
+    programs: Sequence[bytes], options: Options, target: str, most_cost: float, participants: int
+) -> SymbolicProgram:
     compilation = Compilation(options, target, make_context(), cpu=cpu_named(options.cpu))
     found: list[Expressions] = []
 
@@ -134,7 +139,7 @@ def _generalize(programs: Sequence[bytes], options: Options, target: str, most_c
             relations = Relations(samples, expressions.contested, expressions.separate)
             expressions = Expressions(samples, relations, most_cost)
         found.append(expressions)
-        _import(compilation, found[0])
+        _import(compilation, found[0], participants)
 
     try:
         with compilation.context, ir.Location.unknown(), remembering(), fewer_collections():
@@ -168,13 +173,14 @@ def generalize_or_explain(
     options: Options | None = None,
     target: str = CPU,
     tell: Callable[[Exception], None] = lambda error: None,
+    participants: int = 1,
 ) -> SymbolicProgram | None:
     """As `generalize`; None when it does not succeed, for whatever reason: each program can be compiled as it is.
 
     tell: is given the reason. One that is a fault of ours is also logged.
     """
     try:
-        return generalize(programs, options, target)
+        return generalize(programs, options, target, participants)
     except (NotGeneralError, DiscError) as error:
         tell(error)
     except Exception as error:  # a program that compiles as it is must not fail because of its other shapes
@@ -183,9 +189,10 @@ def generalize_or_explain(
     return None
 
 
-def _import(c: Compilation, expressions: Expressions) -> None:
+def _import(c: Compilation, expressions: Expressions, participants: int) -> None:
     """The `import` stage: from the samples' module to one function with symbols."""
     module = expressions.samples.module
+    mark_participants(module, participants)
     Emission(expressions).run()
     tokens_as_arrays(expressions.main)
     arguments = [_dims(expressions, a) for a in expressions.main.regions[0].blocks[0].arguments]

@@ -34,6 +34,7 @@ struct Compiled {
   std::vector<std::shared_ptr<Block>> hidden; // arguments that follow the caller's, the same in every call
   std::shared_ptr<void> artifact;             // the implementation's; any thread may release it
   std::shared_ptr<CallCount> calls;           // null where nobody counts them
+  std::string of_devices;                     // attributes of a module that say how arrays lie on several devices
   std::string identity;                       // of code whose program is not at hand: tells it from other code
 };
 
@@ -50,7 +51,7 @@ Compiled compile(std::string_view program, std::string_view format, const Purpos
 std::shared_ptr<Device> gpu_device(int ordinal);
 
 /// Compiles a program that several devices run together: what each of them runs, and that program with the shardings of
-/// its arguments and results. Each program is compiled for its own sizes.
+/// its arguments and results. What each runs is found again at other sizes, as `compile` finds programs.
 std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
                                                      int64_t replicas, int64_t partitions, const Purpose &purpose);
 

@@ -264,7 +264,8 @@ void executable_optimized_program(PJRT_Executable_OptimizedProgram_Args &args) {
   program.format = kFormat.data();
   program.format_size = kFormat.size();
   bool runs_alone = code.parsed_options.replicas * code.parsed_options.partitions == 1;
-  std::string text = code.knows_sizes() && runs_alone ? kernel_program(code) : code.source; // which says how arrays lie
+  bool is_told = code.knows_sizes() && (runs_alone || !code.first.compiled.of_devices.empty());
+  std::string text = is_told ? kernel_program(code) : code.source; // which says how arrays lie
   if (program.code) {
     if (program.code_size < text.size())
       fail_argument("the place for the program is too small");

@@ -71,6 +71,15 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
+/// Those that are not empty, separated by commas.
+std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (std::string_view part : parts)
+    if (!part.empty())
+      text.append(text.empty() ? "" : ", ").append(part);
+  return text;
+}
+
 constexpr std::string_view entry = "_entry";
 
 std::string kernels_text(const Executable &executable) {
@@ -102,8 +111,8 @@ std::string kernel_program(const Code &code) {
   std::string values = results == 1 ? "%0" : names_text("%0#", results);
   std::string parameters = layouts_text("parameter_layouts", code.argument_layouts);
   std::string made = layouts_text("result_layout", code.output_layouts);
-  std::string text = "module @" + quoted(program.name) + " attributes {" + parameters +
-                     (parameters.empty() || made.empty() ? "" : ", ") + made + "} {\n  func.func public @main(" +
+  std::string text = "module @" + quoted(program.name) + " attributes {" +
+                     joined({parameters, made, code.first.compiled.of_devices}) + "} {\n  func.func public @main(" +
                      types_text(program.arguments, arguments, dims, "%arg") + ") -> (" + outputs + ") {\n    ";
   if (results)
     text += results == 1 ? "%0 = " : "%0:" + std::to_string(results) + " = ";

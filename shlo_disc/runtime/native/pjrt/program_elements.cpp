@@ -13,7 +13,13 @@ constexpr int most_depth = 32;
 constexpr int64_t most_integers = 4096;
 
 /// Of the builtin dialect are the dictionaries of ops, the names in them, and the module's own attributes.
-enum BuiltinAttribute : uint64_t { builtin_dictionary = 1, builtin_string = 2, builtin_unit = 7, builtin_integer = 8 };
+enum BuiltinAttribute : uint64_t {
+  builtin_array = 0,
+  builtin_dictionary = 1,
+  builtin_string = 2,
+  builtin_unit = 7,
+  builtin_integer = 8,
+};
 
 constexpr uint64_t builtin_integer_type = 0;
 constexpr uint64_t from_builtin = 1000; // apart from the codes of VHLO
@@ -268,6 +274,8 @@ Expansion Elements::read_builtin_attribute(uint64_t index) {
   out.tokens.number(from_builtin + code);
   if (code == builtin_string) {
     out.tokens.text(at(bytecode_.strings, cursor.varint()));
+  } else if (code == builtin_array) { // the shardings of a program for several devices
+    attributes(cursor, out);
   } else if (code == builtin_integer) {
     const BytecodeEntry &type = at(bytecode_.types, cursor.varint());
     Cursor type_cursor(type.bytes);

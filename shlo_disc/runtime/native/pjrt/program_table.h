@@ -83,9 +83,6 @@ public:
   Served compile(std::string_view program, std::string_view options, const ProgramCompiler &compiler);
   size_t bytes() const;
   const TableCounts &counts() const { return counts_; }
-
-  /// Counts a program for several devices, which is compiled for one shape and not kept here.
-  void note_compiled() { ++counts_.compiled; }
   void clear();
 
 private:

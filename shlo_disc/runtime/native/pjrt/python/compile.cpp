@@ -99,28 +99,6 @@ std::string for_one_device(std::string_view program) {
   });
 }
 
-ProgramCompiler python_compiler(const Purpose &purpose) {
-  auto [gpu, max_programs] = purpose;
-  ProgramCompiler out;
-  out.compile = [gpu, max_programs](std::string_view program, std::string_view) {
-    return with_python("compiling", [&] {
-      return adopt(compiler().attr("compile_program")(bytes_of(program), gpu, max_programs));
-    });
-  };
-  out.generalize = [gpu, max_programs](const std::vector<std::string_view> &programs, std::string_view) {
-    return with_python("compiling", [&] {
-      return symbolic_program(compiler().attr("generalize_programs")(list_of(programs), gpu, max_programs), adopt);
-    });
-  };
-  return out;
-}
-
-/// Writes down a program before it is compiled, where the user has asked for that.
-void record(std::string_view program) {
-  if (const char *folder = std::getenv("SHLO_DISC_RECORD"); folder && *folder)
-    with_python("recording", [&] { return compiler().attr("record_program")(bytes_of(program)).is_none(); });
-}
-
 /// Tells whoever observes programs how one was served. Null where nobody does.
 std::shared_ptr<CallCount> observe(std::string_view program, const char *how, const Purpose &purpose,
                                    std::chrono::steady_clock::time_point start) {
@@ -131,6 +109,46 @@ std::shared_ptr<CallCount> observe(std::string_view program, const char *how, co
     nb::object count = compiler().attr("note_program")(bytes_of(program), how, seconds.count());
     return shared_with_python<CallCount>(count);
   });
+}
+
+/// participants: how many devices run the program together.
+ProgramCompiler python_compiler(const Purpose &purpose, int64_t participants) {
+  auto [gpu, max_programs] = purpose;
+  ProgramCompiler out;
+  out.compile = [=](std::string_view program, std::string_view) {
+    return with_python("compiling", [&] {
+      return adopt(compiler().attr("compile_program")(bytes_of(program), gpu, max_programs, participants));
+    });
+  };
+  out.generalize = [=](const std::vector<std::string_view> &programs, std::string_view) {
+    return with_python("compiling", [&] {
+      nb::object found = compiler().attr("generalize_programs")(list_of(programs), gpu, max_programs, participants);
+      return symbolic_program(found, adopt);
+    });
+  };
+  return out;
+}
+
+/// The program as the table serves it, which has its executable or has it compiled.
+Compiled served_by_table(std::string_view program, const Purpose &purpose, int64_t participants,
+                         std::chrono::steady_clock::time_point start) {
+  std::string options = std::to_string(purpose.gpu) + ' ' + std::to_string(participants);
+  Served served = program_table().compile(program, options, python_compiler(purpose, participants));
+  if (!served.unreadable.empty() && std::getenv("JAX_SHLO_DISC_EXPLAIN"))
+    std::fprintf(stderr, "shlo_disc: compiled for one shape only: %s\n", served.unreadable.c_str());
+  Compiled compiled = *static_cast<Compiled *>(served.executable.get());
+  compiled.calls = observe(program, name_of(served.how), purpose, start);
+  served.symbols.resize(compiled.executable->program().symbols.size());
+  compiled.symbols = std::move(served.symbols);
+  for (const HiddenArgument &argument : served.hidden)
+    compiled.hidden.push_back(block_of(*compiled.executable, argument.bytes));
+  return compiled;
+}
+
+/// Writes down a program before it is compiled, where the user has asked for that.
+void record(std::string_view program) {
+  if (const char *folder = std::getenv("SHLO_DISC_RECORD"); folder && *folder)
+    with_python("recording", [&] { return compiler().attr("record_program")(bytes_of(program)).is_none(); });
 }
 
 void check_format(std::string_view format) {
@@ -185,17 +203,7 @@ Compiled compile(std::string_view program, std::string_view format, const Purpos
   bool is_sharded = program.starts_with("ML\xef" "R") && contains(program, "sdy");
   if (is_sharded || contains(program, "mhlo.layout_mode"))
     program = rewritten = for_one_device(program);
-  std::string options = purpose.gpu < 0 ? std::string() : std::to_string(purpose.gpu);
-  Served served = program_table().compile(program, options, python_compiler(purpose));
-  if (!served.unreadable.empty() && std::getenv("JAX_SHLO_DISC_EXPLAIN"))
-    std::fprintf(stderr, "shlo_disc: compiled for one shape only: %s\n", served.unreadable.c_str());
-  Compiled compiled = *static_cast<Compiled *>(served.executable.get());
-  compiled.calls = observe(program, name_of(served.how), purpose, start);
-  served.symbols.resize(compiled.executable->program().symbols.size());
-  compiled.symbols = std::move(served.symbols);
-  for (const HiddenArgument &argument : served.hidden)
-    compiled.hidden.push_back(block_of(*compiled.executable, argument.bytes));
-  return compiled;
+  return served_by_table(program, purpose, 1, start);
 }
 
 std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
@@ -203,15 +211,14 @@ std::pair<Compiled, std::string> compile_for_devices(std::string_view program, s
   check_format(format);
   record(program);
   auto start = std::chrono::steady_clock::now();
-  program_table().note_compiled();
-  std::pair<Compiled, std::string> out = with_python("compiling", [&] {
-    nb::object made = compiler().attr("compile_for_devices")(bytes_of(program), replicas, partitions, purpose.gpu,
-                                                             purpose.max_programs);
-    auto [loaded, described] = nb::cast<std::pair<nb::object, nb::bytes>>(made);
-    return std::pair(compiled_of(loaded), text_of(described));
+  auto [each, of_devices] = with_python("compiling", [&] {
+    nb::object made = compiler().attr("for_devices")(bytes_of(program), replicas, partitions);
+    auto [bytes, attributes] = nb::cast<std::pair<nb::bytes, std::string>>(made);
+    return std::pair(text_of(bytes), attributes);
   });
-  out.first.calls = observe(program, name_of(Served::compiled), purpose, start);
-  return out;
+  Compiled compiled = served_by_table(each, purpose, replicas * partitions, start);
+  compiled.of_devices = std::move(of_devices);
+  return {std::move(compiled), std::move(each)};
 }
 
 Compiled loaded_on(const Compiled &compiled, int gpu) {
@@ -220,6 +227,7 @@ Compiled loaded_on(const Compiled &compiled, int gpu) {
     return compiled_of(compiler().attr("load_on")(artifact, gpu));
   });
   there.symbols = compiled.symbols;
+  there.of_devices = compiled.of_devices;
   for (const std::shared_ptr<Block> &block : compiled.hidden)
     there.hidden.push_back(block_of(*there.executable, contents_of(*compiled.executable, *block)));
   return there;
