@@ -21,6 +21,7 @@ from jax import lax, shard_map
 from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding
 
+from shlo_disc.runtime.native_module import plugin_programs
 from tests.pjrt.device_programs import CASES, P, line
 from tests.pjrt.program_table import PLATFORM, ramp
 
@@ -101,6 +102,25 @@ def sums_in_the_order_of_devices() -> None:
         for part in parts[1:]:
             expected = expected + part
         assert np.array_equal(np.asarray(found)[0], expected)
+
+
+@check
+def one_program_for_all_shapes() -> None:
+    """Compiled once as it is and once with symbols, in each process, while sums go between them."""
+    mesh, count = line(jax.devices()), len(jax.devices())
+    before = dict(plugin_programs().counts)
+    step = jax.jit(lambda w, x: w - 0.1 * jax.grad(lambda w: ((jax.nn.tanh(x @ w) - x) ** 2).mean())(w))
+    w = jax.make_array_from_callback((4, 4), NamedSharding(mesh, P()), lambda i: np.eye(4, dtype=np.float32)[i])
+    for rows in (2, 3, 5, 4, 7, 11):
+        everything = ramp(rows * count, 4) % 3
+        mine = np.split(everything, jax.process_count())[jax.process_index()]
+        x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("i")), mine)
+        y = np.tanh(everything)
+        gradient = everything.T @ ((y - everything) * (1 - y**2)) * 2 / everything.size
+        np.testing.assert_allclose(step(w, x), np.eye(4) - 0.1 * gradient, rtol=1e-5, atol=1e-6)
+    counts = plugin_programs().counts
+    assert counts["compiled"] - before["compiled"] <= 2, counts
+    assert 1 <= counts["compiled_symbolic"] - before["compiled_symbolic"] <= 2, counts
 
 
 @check
