@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A compiled program from a client of PJRT, without Python. argv: the plugin, an artifact of f32[b, s] with one result of
-// f32, and the sizes b and s. What frameworks do with XLA's pjrt_c_api.h; the header here is ours of the same interface,
-// and comes with the package.
+// Programs from a client of PJRT, without Python in its process. argv: the plugin, then for each call a file and two sizes.
+// A file whose name ends in .disc is a compiled program; others are StableHLO, as text, bytecode or a portable artifact, and
+// are compiled. Both take f32[b, s] and have one result of f32. What frameworks do with XLA's pjrt_c_api.h; the header here
+// is ours of the same interface, and comes with the package.
 //
 //   python -c 'import jax, shlo_disc; shlo_disc.compile(jax.nn.softmax, args=(("b, s", "float32"),)).save("softmax.disc")'
 //   plugin=$(python -c 'import shlo_disc; print(shlo_disc.get_pjrt_plugin())')
 //   include=$(python -c 'import shlo_disc; print(shlo_disc.get_include())')
-//   g++ -std=c++17 pjrt_client.cpp -I$include/pjrt -ldl -o client && ./client $plugin softmax.disc 2 3
+//   g++ -std=c++17 pjrt_client.cpp -I$include/pjrt -ldl -o client && ./client $plugin softmax.disc 2 3 softmax.disc 1 4
 #include "pjrt_c_api.h"
 
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include <dlfcn.h>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -67,11 +69,28 @@ PJRT_Client *make_client() {
   return args.client;
 }
 
-PJRT_LoadedExecutable *load_program(PJRT_Client *client, const char *path) {
+std::string contents_of(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
-    throw std::runtime_error(std::string("cannot open ") + path);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    throw std::runtime_error("cannot open " + path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+PJRT_LoadedExecutable *compile(PJRT_Client *client, std::string stablehlo) {
+  std::string format = "mlir";
+  auto program = arguments<PJRT_Program>();
+  program.code = stablehlo.data();
+  program.code_size = stablehlo.size();
+  program.format = format.data();
+  program.format_size = format.size();
+  auto args = arguments<PJRT_Client_Compile_Args>();
+  args.client = client;
+  args.program = &program;
+  check(api->PJRT_Client_Compile(&args));
+  return args.executable;
+}
+
+PJRT_LoadedExecutable *load(PJRT_Client *client, const std::string &bytes) {
   auto args = arguments<PJRT_Executable_DeserializeAndLoad_Args>();
   args.client = client;
   args.serialized_executable = bytes.data();
@@ -143,56 +162,53 @@ std::vector<float> elements_of(PJRT_Buffer *buffer) {
   return elements;
 }
 
-/// What the plugin says to a program that is not compiled.
-std::string compile_error(PJRT_Client *client) {
-  std::string text = "func.func @main() { return }", format = "mlir";
-  auto program = arguments<PJRT_Program>();
-  program.code = text.data();
-  program.code_size = text.size();
-  program.format = format.data();
-  program.format_size = format.size();
-  auto args = arguments<PJRT_Client_Compile_Args>();
-  args.client = client;
-  args.program = &program;
-  try {
-    check(api->PJRT_Client_Compile(&args));
-  } catch (const std::runtime_error &error) {
-    return error.what();
-  }
-  return "it was compiled";
+void destroy(PJRT_LoadedExecutable *program) {
+  auto args = arguments<PJRT_LoadedExecutable_Destroy_Args>();
+  args.executable = program;
+  check(api->PJRT_LoadedExecutable_Destroy(&args));
 }
 
-void run(char **argv) {
-  load_plugin(argv[1]);
-  PJRT_Client *client = make_client();
-  PJRT_LoadedExecutable *program = load_program(client, argv[2]);
-  std::vector<int64_t> sizes = {std::atoll(argv[3]), std::atoll(argv[4])};
+/// Calls a program with numbers of eighths, and prints the result.
+void call(PJRT_Client *client, PJRT_LoadedExecutable *program, const std::vector<int64_t> &sizes) {
   std::vector<float> input(static_cast<size_t>(sizes[0] * sizes[1]));
   for (size_t i = 0; i < input.size(); ++i)
     input[i] = static_cast<float>(i) / 8;
   PJRT_Buffer *argument = buffer_of(client, input, sizes), *result = execute(program, argument);
   for (float element : elements_of(result))
     std::printf("%.9g ", static_cast<double>(element));
-  std::printf("\n%s\n", compile_error(client).c_str());
+  std::printf("\n");
   destroy(result);
   destroy(argument);
-  auto loaded = arguments<PJRT_LoadedExecutable_Destroy_Args>();
-  loaded.executable = program;
-  check(api->PJRT_LoadedExecutable_Destroy(&loaded));
-  auto created = arguments<PJRT_Client_Destroy_Args>();
-  created.client = client;
-  check(api->PJRT_Client_Destroy(&created));
+}
+
+void run(int argc, char **argv) {
+  load_plugin(argv[1]);
+  PJRT_Client *client = make_client();
+  std::map<std::string, PJRT_LoadedExecutable *> programs;
+  for (int i = 2; i + 2 < argc; i += 3) {
+    std::string path = argv[i];
+    bool is_compiled = path.size() > 5 && path.substr(path.size() - 5) == ".disc";
+    PJRT_LoadedExecutable *&program = programs[path];
+    if (program == nullptr)
+      program = is_compiled ? load(client, contents_of(path)) : compile(client, contents_of(path));
+    call(client, program, {std::atoll(argv[i + 1]), std::atoll(argv[i + 2])});
+  }
+  for (auto &[path, program] : programs)
+    destroy(program);
+  auto args = arguments<PJRT_Client_Destroy_Args>();
+  args.client = client;
+  check(api->PJRT_Client_Destroy(&args));
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: %s PLUGIN ARTIFACT B S\n", argv[0]);
+  if (argc < 5 || argc % 3 != 2) {
+    std::fprintf(stderr, "usage: %s PLUGIN [FILE B S]...\n", argv[0]);
     return 2;
   }
   try {
-    run(argv);
+    run(argc, argv);
   } catch (const std::exception &error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -124,16 +124,29 @@ def _level_here(artifact: Artifact) -> int:
         return 0
 
 
+def compile_artifact(read: Program, options: Options, target: str = "cpu", *, context: Any = None) -> Artifact:
+    """The artifact of a program that has been read: compiled, and not loaded, so that it may be for another process.
+
+    context: as `compile_read` has it. There is no compile cache here.
+    """
+    return Artifact.of_levels([level.artifact for level in _levels(read, target, options, context)])
+
+
 def _compiled(read: Program, target: str, options: Options, reading: float, context: Any = None) -> Any:
     """The program compiled. The seconds of `reading` it count as those of its import."""
-    if target != CPU and len(options.cpus) > 1:
-        raise OptionError(f"several levels of processors are for the target 'cpu', not for {target!r}")
-    levels = [_level(read, target, replace(options, cpu=cpu), context) for cpu in options.cpus]
+    levels = _levels(read, target, options, context)
     artifact = Artifact.of_levels([level.artifact for level in levels])
     timings = {stage: sum(level.timings[stage] for level in levels) for stage in levels[0].timings}
     timings["import"] += reading
     start = levels[_level_here(artifact)].start
     return _executable(read, artifact, options, start, timings, sum(level.compile_count for level in levels))
+
+
+def _levels(read: Program, target: str, options: Options, context: Any) -> list[_Level]:
+    """The program for each level of processors."""
+    if target != CPU and len(options.cpus) > 1:
+        raise OptionError(f"several levels of processors are for the target 'cpu', not for {target!r}")
+    return [_level(read, target, replace(options, cpu=cpu), context) for cpu in options.cpus]
 
 
 class _Level(NamedTuple):

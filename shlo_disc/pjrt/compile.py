@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import atexit
 import base64
+import contextlib
 import math
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shlo_disc.driver.compiling import compile_read
+from shlo_disc.driver.compiling import compile_artifact, compile_read
 from shlo_disc.driver.executable import Executable
 from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import (
     ArgumentTypeError,
     ArtifactError,
+    DiscError,
     OptionError,
     ProgramError,
     RecompileError,
@@ -26,7 +29,7 @@ from shlo_disc.importer.normalise import entry_function
 from shlo_disc.importer.parse import parse_trusted
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.importer.reader import BYTECODE_MAGIC, portable_version, read_any
-from shlo_disc.importer.reader.artifacts import rewritten
+from shlo_disc.importer.reader.artifacts import STABLEHLO_VERSION, rewritten
 from shlo_disc.importer.reader.shardy import remove_shardy
 from shlo_disc.options import CPU, CUDA, Options, architecture_for
 from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
@@ -40,6 +43,9 @@ from . import layouts, observation
 from .contexts import Contexts
 from .partition import partition
 from .partition.meshes import unsupported
+
+if TYPE_CHECKING:
+    from .generalize import SymbolicProgram
 
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _FAILED_PRECONDITION, _UNIMPLEMENTED, _INTERNAL = 3, 8, 9, 12, 13
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -75,11 +81,28 @@ class Serialized:
 
 
 def read_untrusted(program: bytes) -> bytes:
-    """A program from outside as bytecode or a portable artifact that is known to be whole.
+    """A program from outside that is known to be whole, as a portable artifact, or as bytecode where it cannot be one.
 
     Raises ProgramError and ReaderError.
     """
-    return read_any(program, "the program")
+    read = read_any(program, "the program")
+    return read if portable_version(read) else _portable(read)
+
+
+def _portable(program: bytes) -> bytes:
+    """Bytecode as a portable artifact, which the table of programs can read; unchanged where it has ops of others."""
+    from shlo_disc.shape_dialect.mlir import stablehlo
+
+    with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
+        try:
+            return bytes(stablehlo.serialize_portable_artifact(parse_trusted(program, context), STABLEHLO_VERSION))
+        except (ValueError, DiscError):
+            return program
+
+
+def states_placement(program: bytes) -> bool:
+    """Tells whether a program for one device has to be rewritten by `for_one_device`, as compile.h does."""
+    return (program.startswith(BYTECODE_MAGIC) and b"sdy" in program) or layouts.STATED.encode() in program
 
 
 def _target(gpu: int) -> str:
@@ -113,12 +136,24 @@ def compile_program(program: bytes, gpu: int = -1, max_programs: int = 0, partic
     programs that a function may have, 0 for any number. participants: how many devices run it together. Raises
     ProgramError, UnsupportedError, and RecompileError for one too many.
     """
+    with _prepared(program, max_programs, participants) as (read, options, context):
+        return _loaded(compile_read(read, options, _target(gpu), context=context), gpu)
+
+
+def artifact_of_program(program: bytes, max_programs: int = 0, participants: int = 1) -> Artifact:
+    """As `compile_program`, for processors; not loaded."""
+    with _prepared(program, max_programs, participants) as (read, options, context):
+        return compile_artifact(read, options, context=context)
+
+
+@contextlib.contextmanager
+def _prepared(program: bytes, max_programs: int, participants: int) -> Iterator[tuple[TextProgram, Options, Any]]:
+    """A program that may be compiled for its own sizes, the options for it, and an MLIR context."""
     with _COMPILING:
         observation.before_compile(program, max_programs)
-    read = TextProgram(program, trusted=True, has_tokens=True, participants=participants)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
         options = Options(opt_level=0) if participants == 1 and _is_tiny(program, context) else Options()
-        return _loaded(compile_read(read, options, _target(gpu), context=context), gpu)
+        yield TextProgram(program, trusted=True, has_tokens=True, participants=participants), options, context
 
 
 def for_one_device(program: bytes) -> bytes:
@@ -196,17 +231,25 @@ def generalize_programs(
     None when there is none; the programs are compiled as they are then. gpu, max_programs, participants: as
     `compile_program` has them. Raises RecompileError for one program too many.
     """
+    found = symbolic_program(programs, _target(gpu), max_programs, participants)
+    if found is None:
+        return None
+    return (_loaded(found.executable, gpu), *found.for_table())
+
+
+def symbolic_program(
+    programs: list[bytes], target: str = CPU, max_programs: int = 0, participants: int = 1
+) -> SymbolicProgram | None:
+    """As `generalize_programs`; not loaded."""
     from shlo_disc.pjrt.generalize import generalize_or_explain
 
     with _COMPILING:
         observation.before_generalizing(programs[-1], max_programs)
         tell = observation.refusal_of(programs[-1], max_programs)
-        found = generalize_or_explain(programs, target=_target(gpu), tell=tell, participants=participants)
-        if found is None:
-            return None
-        observation.note_symbolic(programs[-1], found, max_programs)
-    executable, *parts = found.for_table()
-    return (_loaded(executable, gpu), *parts)
+        found = generalize_or_explain(programs, target=target, tell=tell, participants=participants)
+        if found is not None:
+            observation.note_symbolic(programs[-1], found, max_programs)
+        return found
 
 
 def record_program(program: bytes) -> None:
@@ -256,7 +299,7 @@ def describe_error(error: BaseException) -> tuple[int, str]:
 
 
 __all__ = [
-    "Serialized", "compile_program", "count_flops", "describe_error", "deserialize", "for_devices", "for_one_device",
-    "generalize_programs", "load_on", "note_program", "read_untrusted", "record_program",
-    "register_function",    "serialize",
+    "Serialized", "artifact_of_program", "compile_program", "count_flops", "describe_error", "deserialize",
+    "for_devices", "for_one_device", "generalize_programs", "load_on", "note_program", "read_untrusted",
+    "record_program", "register_function", "serialize", "states_placement", "symbolic_program",
 ]  # fmt: skip

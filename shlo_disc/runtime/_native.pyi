@@ -183,6 +183,8 @@ def header_digest(header: bytes) -> bytes:
     plugins serialize it. Raises ArtifactError where it is no JSON object.
     """
 
+release: str
+
 def missing_features(features: Sequence[str]) -> list[str]: ...
 def pack_constants(header: bytes, constants: object) -> bytes:
     """

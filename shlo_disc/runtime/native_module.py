@@ -32,6 +32,7 @@ leave_job = _native.leave_job
 observe_programs = _native.observe_programs
 open_nccl = _native.open_nccl
 read_program = _native.read_program
+release = _native.release
 
 
 class PluginPrograms:

@@ -79,7 +79,7 @@ class Stream:
             self.reasons.append(str(error))
             return None
         self.symbolic.append(found)
-        return found.for_table()
+        return found.executable, *found.for_table()
 
 
 __all__ = ["VERSION", "Stream", "artifact", "with_hidden"]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The plugin without a compiler: what it loads, what it refuses, and that Python is no part of it."""
+"""The plugin without Python: what it loads, what it refuses, and that Python is no part of it."""
 
 from __future__ import annotations
 
 import base64
 import ctypes
 import re
-import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +24,11 @@ from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from tests.c.building import scipy_blas
 from tests.c.forging import forged, sealed
-from tests.pjrt.plugin import ROOT, library, run_python
+from tests.pjrt.clients import build_client, call, get, made, numbers, put
+from tests.pjrt.plugin import library, run_python
 from tests.pjrt.streams import VERSION, artifact
 
 pypjrt: Any = pytest.importorskip("pypjrt")
-client_module: Any = pytest.importorskip("pypjrt.client")
 options_module: Any = pytest.importorskip("pypjrt.compile_options")
 errors: Any = pytest.importorskip("pypjrt.errors")
 abi: Any = pytest.importorskip("pypjrt._abi.pjrt_0_114")
@@ -53,13 +53,6 @@ module attributes {mhlo.num_replicas = 2 : i32} {
 """
 
 
-def made(path: str, **options: object) -> Any:
-    """A client of a plugin's library."""
-    plugin = pypjrt.Plugin(path)
-    plugin.initialize()
-    return client_module.Client(plugin, options=options)
-
-
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """One that may load native code."""
@@ -81,27 +74,6 @@ def softmax(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("saved") / "softmax.disc"
     shlo_disc.compile(jax.nn.softmax, args=(("b, s", "float32"),), constraints=["s <= 512"]).save(path)
     return path
-
-
-def put(client: Any, array: np.ndarray, device: int = 0) -> Any:
-    """A buffer of float32."""
-    data = np.ascontiguousarray(array).view(np.uint8).reshape(-1).data
-    with client.device(device) as place:
-        return client.buffer_from_host(data, abi.PJRT_Buffer_Type_F32, list(array.shape), place)
-
-
-def get(buffer: Any) -> np.ndarray:
-    """The elements of a buffer of float32."""
-    return np.frombuffer(buffer.to_host(), np.float32).reshape(buffer.dimensions)
-
-
-def call(client: Any, executable: Any, *arrays: np.ndarray) -> list[np.ndarray]:
-    """The results, of float32, for arguments of float32."""
-    return [get(result) for result in executable(*(put(client, array) for array in arrays))]
-
-
-def numbers(*shape: int) -> np.ndarray:
-    return np.random.default_rng(7).standard_normal(shape).astype(np.float32)
 
 
 def test_a_file_takes_arguments_of_any_size(client: Any, softmax: Path) -> None:
@@ -210,11 +182,6 @@ def test_what_the_compiling_plugin_made_for_two_devices(client: Any) -> None:
     compiling.close()
 
 
-def test_there_is_no_compiler(client: Any) -> None:
-    with pytest.raises(errors.Unimplemented, match="this plugin has no compiler: compile with `python -m shlo_disc"):
-        client.compile(artifact(scaled, [numbers(2)]))
-
-
 def test_native_code_is_loaded_on_request(softmax: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, x = softmax.read_bytes(), numbers(2, 3)
     monkeypatch.delenv("SHLO_DISC_TRUST", raising=False)
@@ -231,7 +198,9 @@ def test_native_code_is_loaded_on_request(softmax: Path, monkeypatch: pytest.Mon
         opened.close()
     with pytest.raises(errors.InvalidArgument, match="the option trust is a number from 0 to 1"):
         made(shlo_disc.get_pjrt_plugin(), trust=2)
-    with pytest.raises(errors.InvalidArgument, match="trusts_programs, trust, asynchronous, max_programs and blas"):
+    with pytest.raises(
+        errors.InvalidArgument, match="trust, asynchronous, max_programs, compiler, compile_seconds and blas"
+    ):
         made(shlo_disc.get_pjrt_plugin(), no_such_option=1)
 
 
@@ -332,30 +301,25 @@ def test_the_option_blas_names_the_library_of_lapack() -> None:
 
 
 @pytest.mark.slow
-def test_conformance() -> None:
-    done = run_python("-m", "pypjrt.conform", shlo_disc.get_pjrt_plugin())
+@pytest.mark.parametrize("compiler", ["", sys.executable])
+def test_conformance(compiler: str) -> None:
+    plugin = shlo_disc.get_pjrt_plugin()
+    done = run_python("-m", "pypjrt.conform", plugin, SHLO_DISC_COMPILER=compiler, SHLO_DISC_TRUST="1")
     assert " 0 FAIL" in done.stdout, done.stdout + done.stderr
+    assert ("no compiled executable" in done.stdout) == (not compiler)
 
 
 def test_a_program_without_python(softmax: Path, tmp_path: Path) -> None:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("there is no g++")
-    binary, headers = tmp_path / "client", Path(shlo_disc.get_include()) / "pjrt"
-    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{headers}"]
-    subprocess.run([compiler, *flags, str(ROOT / "examples/c/pjrt_client.cpp"), "-ldl", "-o", str(binary)], check=True)
     told = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(tmp_path / "loaded")}
-    command = [str(binary), shlo_disc.get_pjrt_plugin(), str(softmax), "2", "3"]
+    command = [str(build_client(tmp_path)), shlo_disc.get_pjrt_plugin(), str(softmax), "2", "3"]
     missing = [*command[:2], "/nowhere", *command[3:]]
     failed = subprocess.run(missing, capture_output=True, text=True, check=False)
     assert (failed.returncode, failed.stderr) == (1, "cannot open /nowhere\n")
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=told)
-    found, error = done.stdout.splitlines()
     x = np.arange(6, dtype=np.float32).reshape(2, 3) / 8
     np.testing.assert_array_equal(
-        np.array(found.split(), np.float32).reshape(2, 3), shlo_disc.load(softmax, trust=True)(x)
+        np.array(done.stdout.split(), np.float32).reshape(2, 3), shlo_disc.load(softmax, trust=True)(x)
     )
-    assert error.startswith("this plugin has no compiler")
     (loaded,) = tmp_path.glob("loaded.*")
     names = {
         Path(line.split("file=")[1].split()[0]).name for line in loaded.read_text().splitlines() if "file=" in line

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.metadata
 import platform
 import sys
@@ -18,6 +19,7 @@ from shlo_disc.runtime.cpu_features import host_flags
 from shlo_disc.runtime.digests import digest_of
 from shlo_disc.shape_dialect.custom_calls import registered_conventions
 
+_PACKAGE = Path(__file__).resolve().parents[2]
 _COMPILED_WITH = ("llvmlite", "torch-mlir")
 
 
@@ -51,11 +53,22 @@ def _bytes(part: Any) -> bytes:
 
 
 @functools.cache
+def package_digest(package: Path = _PACKAGE) -> str:
+    """The SHA-256 of a package's sources, in hexadecimal: of their names and texts, each behind its length.
+
+    `runtime/native/pjrt/standalone/kept_answers.cpp` computes the same without Python.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(file.relative_to(package).as_posix() for file in package.rglob("*.py")):
+        for part in (name.encode(), (package / name).read_bytes()):
+            digest.update(b"%d:" % len(part))
+            digest.update(part)
+    return digest.hexdigest()
+
+
+@functools.cache
 def _compiler() -> bytes:
     """The contents of this package and the versions of what it compiles with."""
-    package = Path(__file__).resolve().parents[1]
-    files = [*sorted(package.rglob("*.py")), Path(_native.__file__)]
     versions = [f"{name} {importlib.metadata.version(name)}" for name in _COMPILED_WITH]
-    return digest_of(
-        [sys.version.encode(), *(_bytes(v) for v in versions), *(file.read_bytes() for file in files)]
-    ).encode()
+    native = Path(_native.__file__).read_bytes()
+    return digest_of([sys.version.encode(), *map(_bytes, versions), package_digest().encode(), native]).encode()

@@ -14,10 +14,10 @@ STABLEHLO_VERSION = "1.17.0"
 """The newest that the plugin reads, as its attributes say (`runtime/native/pjrt/api.cpp`)."""
 
 
-def rewritten(program: bytes, rewrite: Callable[[Any], None]) -> bytes:
+def rewritten(program: bytes, rewrite: Callable[[Any], None], *, keeps_shardy: bool = False) -> bytes:
     """A program, as text or as a portable artifact, after `rewrite` has changed its module; a portable artifact.
 
-    Raises ProgramError.
+    keeps_shardy: ops of Shardy may be left in it, as in what JAX sends. Raises ProgramError.
     """
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy as shardy_dialect
@@ -35,7 +35,7 @@ def rewritten(program: bytes, rewrite: Callable[[Any], None]) -> bytes:
             raise ProgramError(f"the program cannot be read: {error}") from None
         rewrite(module)
         version = stablehlo.get_smaller_version(stablehlo.get_current_version(), STABLEHLO_VERSION)
-        serialized: bytes = stablehlo.serialize_portable_artifact(module, version)
+        serialized: bytes = stablehlo.serialize_portable_artifact(module, version, keeps_shardy)
         return serialized
 
 

@@ -7,6 +7,7 @@ import os
 import select
 import struct
 import time
+from collections.abc import Sequence
 
 _LENGTH = struct.Struct("<Q")
 _CHUNK = 1 << 20  # bytes that are received at once
@@ -14,10 +15,15 @@ _CHUNK = 1 << 20  # bytes that are received at once
 
 def send(descriptor: int, *parts: bytes) -> None:
     """Write the parts, whatever the pipe takes at a time. Raises OSError when nobody reads them."""
-    for data in (b"".join(_LENGTH.pack(len(part)) for part in parts), *parts):
+    for data in (_lengths(parts), *parts):
         left = memoryview(data)
         while left:
             left = left[os.write(descriptor, left) :]
+
+
+def packed(*parts: bytes) -> bytes:
+    """The bytes that `send` writes."""
+    return b"".join((_lengths(parts), *parts))
 
 
 def receive(descriptor: int, count: int, seconds: float | None = None) -> list[bytes]:
@@ -28,6 +34,10 @@ def receive(descriptor: int, count: int, seconds: float | None = None) -> list[b
     deadline = None if seconds is None else time.monotonic() + seconds
     lengths = _LENGTH.iter_unpack(_exactly(descriptor, count * _LENGTH.size, deadline))
     return [_exactly(descriptor, length, deadline) for (length,) in lengths]
+
+
+def _lengths(parts: Sequence[bytes]) -> bytes:
+    return b"".join(_LENGTH.pack(len(part)) for part in parts)
 
 
 def _exactly(descriptor: int, length: int, deadline: float | None) -> bytes:
@@ -51,4 +61,4 @@ def _wait(descriptor: int, deadline: float | None) -> None:
         raise TimeoutError
 
 
-__all__ = ["receive", "send"]
+__all__ = ["packed", "receive", "send"]

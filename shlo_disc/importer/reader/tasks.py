@@ -50,9 +50,9 @@ def read_sharded(request: Request) -> bytes:
     Raises ProgramError.
     """
     with _refusing(request.what):
-        data = artifacts.rewritten(request.data, _verify)
+        data = artifacts.rewritten(request.data, _verify, keeps_shardy=True)
         check_strings(data, request.what)
-        artifacts.rewritten(data, _verify)
+        artifacts.rewritten(data, _verify, keeps_shardy=True)
     return data
 
 

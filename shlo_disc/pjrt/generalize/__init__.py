@@ -27,6 +27,7 @@ argument, which the table fills with the elements that the program at hand has.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ from shlo_disc.importer.programs import TextProgram
 from shlo_disc.importer.support import check_supported
 from shlo_disc.importer.tokens import tokens_as_arrays
 from shlo_disc.options import CPU, Options
+from shlo_disc.runtime import Artifact
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.remembered import remembering
 from shlo_disc.shape_dialect.dialect.types import Dims
@@ -70,6 +72,7 @@ _log = logging.getLogger(__name__)
 class SymbolicProgram:
     """A compiled program that all of some programs are instances of.
 
+    artifact: the program; load: gives its executable.
     symbols: for each symbol the number that it is; those that the executable solves come first, in its order.
     steps: expressions of the symbols.
     expected: for each number the step that gives it, -1 where it may be anything.
@@ -78,7 +81,8 @@ class SymbolicProgram:
     given: the symbols, by their positions, that are sizes of no argument. One more argument has them as sizes.
     """
 
-    executable: Executable
+    artifact: Artifact
+    load: Callable[[], Executable]
     symbols: tuple[int, ...]
     steps: tuple[Step, ...]
     expected: tuple[int, ...]
@@ -86,15 +90,20 @@ class SymbolicProgram:
     least: tuple[int, ...]
     given: tuple[int, ...]
 
+    @functools.cached_property
+    def executable(self) -> Executable:
+        """The program in this process."""
+        return self.load()
+
     def explain_miss(self, program: bytes) -> Miss | None:
         """The number of a program of this skeleton that differs from what is expected; None where it is an instance."""
         return first_miss(self.symbols, self.least, self.steps, self.expected, program)
 
-    def for_table(self) -> tuple[Executable, list[int], list[Step], list[int], list[int], list[int], list[int]]:
-        """The arguments of the native table."""
+    def for_table(self) -> tuple[list[int], list[Step], list[int], list[int], list[int], list[int]]:
+        """The arguments of the native table, after the executable."""
         parts = (self.symbols, self.expected, self.hidden, self.least, self.given)
         symbols, expected, hidden, least, given = map(list, parts)
-        return self.executable, symbols, list(self.steps), expected, hidden, least, given
+        return symbols, list(self.steps), expected, hidden, least, given
 
 
 def generalize(
@@ -144,28 +153,29 @@ def _generalize(
     try:
         with compilation.context, ir.Location.unknown(), remembering(), fewer_collections():
             run_stage(compilation, "import", work)
-        executable = _executable(compilation, programs, most_cost)
+        artifact, load = _compiled(compilation, programs, most_cost)
     except (ProgramError, UnsupportedError) as error:  # the programs are right, so what was guessed of them is not
         raise NotGeneralError(f"the symbolic program is none: {error}") from None
-    return _program(executable, found[0])
+    return _program(artifact, load, found[0])
 
 
-def _executable(c: Compilation, programs: Sequence[bytes], most_cost: float) -> Executable:
-    """The executable of an imported program: that of the compile cache, or compiled."""
+def _compiled(c: Compilation, programs: Sequence[bytes], most_cost: float) -> tuple[Artifact, Callable[[], Executable]]:
+    """The artifact of an imported program, from the compile cache or compiled, and a function that loads it."""
     cache, key = open_cache(c.options) if c.target == CPU else None, ""
     if cache:
         parts = b"".join(len(program).to_bytes(8, "little") + program for program in programs)
         key = cache_key(TextProgram(f"instances {most_cost:g}".encode() + parts), c.options)
         if artifact := cache.load(key):
             try:
-                return Executable(artifact, c.options, (None, None), lambda: c, c.timings, 0)
+                kept = Executable(artifact, c.options, (None, None), lambda: c, c.timings, 0)
+                return artifact, lambda: kept
             except ArtifactError:
                 cache.discard(key)
     run_pipeline(c)
-    artifact = artifact_of(c)
+    made = artifact_of(c)
     if cache:
-        cache.store(key, artifact)
-    return Executable(artifact, c.options, (None, None), lambda: c, c.timings, c.compile_count)
+        cache.store(key, made)
+    return made, lambda: Executable(made, c.options, (None, None), lambda: c, c.timings, c.compile_count)
 
 
 def generalize_or_explain(
@@ -214,8 +224,8 @@ def _dims(expressions: Expressions, argument: ir.Value) -> Dims:
     return tuple(map(Expr.const, ir.RankedTensorType(argument.type).shape))
 
 
-def _program(executable: Executable, expressions: Expressions) -> SymbolicProgram:
-    solved = [row["name"] for row in executable.artifact.header["symbols"]]
+def _program(artifact: Artifact, load: Callable[[], Executable], expressions: Expressions) -> SymbolicProgram:
+    solved = [row["name"] for row in artifact.header["symbols"]]
     names = [*solved, *(name for name in expressions.symbols if name not in solved)]
     steps = Steps(names)
     samples = expressions.samples
@@ -231,7 +241,7 @@ def _program(executable: Executable, expressions: Expressions) -> SymbolicProgra
     hidden = tuple(samples.constants[position] for position in expressions.hidden)
     symbols = tuple(expressions.symbols[name] for name in names)
     least, given = tuple(map(expressions.least, names)), tuple(map(names.index, expressions.given))
-    return SymbolicProgram(executable, symbols, tuple(steps.rows), expected, hidden, least, given)
+    return SymbolicProgram(artifact, load, symbols, tuple(steps.rows), expected, hidden, least, given)
 
 
 __all__ = [

@@ -26,7 +26,8 @@ std::shared_ptr<disc::Device> described_gpu(int ordinal, PJRT_DeviceDescription 
 PJRT_Client::PJRT_Client(disc::pjrt::Processes given, const disc::pjrt::ClientOptions &options)
     : processes(std::move(given)), trusts_programs(options.trusts_programs),
       trusts_executables(options.trust.value_or(disc::pjrt::trusts_executables())),
-      is_asynchronous(options.is_asynchronous), max_programs(options.max_programs), gpus(options.gpus),
+      is_asynchronous(options.is_asynchronous), max_programs(options.max_programs),
+      compiler(disc::pjrt::make_compiler(options.compiler, options.compile_limit)), gpus(options.gpus),
       topology(processes.device_counts, true) {
   if (has_gpus())
     topology.platform = disc::pjrt::kGpuPlatformName;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "program/executable.h"
+#include "compile.h"
 #include "device.h"
 #include "processes.h"
 
@@ -39,6 +40,7 @@ struct PJRT_Client {
   const bool trusts_executables; // which are native code
   const bool is_asynchronous;    // calls may return before their runs end
   const int max_programs;        // of one function; 0: any number
+  const std::shared_ptr<disc::pjrt::Compiler> compiler; // null where this process compiles
   const std::vector<int> gpus;   // the devices; none for processors
   PJRT_TopologyDescription topology;
   std::vector<std::unique_ptr<PJRT_Device>> devices; // of all processes

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// From a program's bytes to an executable. There are two implementations, of which a library has one: `python/` asks the
-// compiler, which is Python's; `loader/` has none and reads what was serialized.
+// From a program's bytes to an executable. There are two implementations, of which a library has one. The compiler is
+// Python's: `python/` calls it in this process, `standalone/` asks another process.
 #pragma once
 
 #include "program/executable.h"
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,10 +22,18 @@ struct CallCount : std::enable_shared_from_this<CallCount> {
   std::atomic<uint64_t> value = 0;
 };
 
+/// What compiles for a client.
+class Compiler;
+
+/// What compiles for a new client; null where this process does. command: the Python interpreter, or empty. limit: the
+/// time for one compile; 0: any. Throws INVALID_ARGUMENT for what is no choice here.
+std::shared_ptr<Compiler> make_compiler(const std::string &command, std::chrono::seconds limit);
+
 /// What a program is compiled for.
 struct Purpose {
   int gpu = -1;         // the number of the GPU, the first one of several; -1: processors
   int max_programs = 0; // that a function may have at all its sizes; 0: any number
+  std::shared_ptr<Compiler> compiler = nullptr; // the client's
 };
 
 /// What a program became. Programs that differ in their sizes only may share an executable.
@@ -40,20 +49,26 @@ struct Compiled {
 
 /// A program as MLIR writes it, which was read and verified in another process: damaged bytes are no danger to that one
 /// only. Throws Failure.
-std::string read_untrusted(std::string_view program, std::string_view format);
+std::string read_untrusted(std::string_view program, const Purpose &purpose);
 
-/// Compiles a program of format "mlir", bytecode or a portable artifact that is known to be whole. One that was compiled
+/// Whether a program for one device says something of devices or layouts, which it has to be rewritten without.
+inline bool states_placement(std::string_view program) {
+  auto contains = [program](std::string_view text) { return program.find(text) != program.npos; };
+  return (program.starts_with("ML\xef" "R") && contains("sdy")) || contains("mhlo.layout_mode");
+}
+
+/// Compiles bytecode or a portable artifact that is known to be whole. One that was compiled
 /// before at other sizes is found again (program_table.h). Code does not depend on the compile options. Throws Failure with what the
 /// compiler says, and when the program is one more of its function than there may be.
-Compiled compile(std::string_view program, std::string_view format, const Purpose &purpose);
+Compiled compile(std::string_view program, const Purpose &purpose);
 
 /// The GPU with a number, as the process has it.
 std::shared_ptr<Device> gpu_device(int ordinal);
 
 /// Compiles a program that several devices run together: what each of them runs, and that program with the shardings of
 /// its arguments and results. What each runs is found again at other sizes, as `compile` finds programs.
-std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
-                                                     int64_t replicas, int64_t partitions, const Purpose &purpose);
+std::pair<Compiled, std::string> compile_for_devices(std::string_view program, int64_t replicas, int64_t partitions,
+                                                     const Purpose &purpose);
 
 /// The same on another GPU.
 Compiled loaded_on(const Compiled &compiled, int gpu);

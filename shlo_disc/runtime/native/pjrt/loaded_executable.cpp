@@ -85,14 +85,16 @@ std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::stri
   std::string source = given_text(program.code, program.code_size, "program.code");
   CompileOptions parsed(options);
   check_overrides(parsed);
-  Purpose purpose = client ? Purpose{gpu_for(*client, parsed), client->max_programs} : Purpose{};
+  Purpose purpose = client ? Purpose{gpu_for(*client, parsed), client->max_programs, client->compiler} : Purpose{};
   std::string format = given_text(program.format, program.format_size, "program.format");
-  std::string checked = is_trusted ? source : read_untrusted(source, format);
+  if (format != "mlir")
+    throw Failure(PJRT_Error_Code_UNIMPLEMENTED, "programs come in the format 'mlir', not '" + format + "'");
+  std::string checked = is_trusted ? source : read_untrusted(source, purpose);
   Compiled compiled;
   if (parsed.replicas * parsed.partitions == 1)
-    compiled = compile(checked, format, purpose);
+    compiled = compile(checked, purpose);
   else
-    std::tie(compiled, source) = compile_for_devices(checked, format, parsed.replicas, parsed.partitions, purpose);
+    std::tie(compiled, source) = compile_for_devices(checked, parsed.replicas, parsed.partitions, purpose);
   return std::make_shared<const Code>(std::move(compiled), std::move(source), std::move(options));
 }
 

@@ -176,6 +176,10 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) : max_p
       is_asynchronous = checked_number(values[i], 0, 1) == 1;
     else if (name == "max_programs")
       max_programs = checked_number(values[i], 0, kMostPrograms);
+    else if (name == "compiler" && values[i].type == PJRT_NamedValue_kString)
+      compiler = text_of(values[i]);
+    else if (name == "compile_seconds")
+      compile_limit = std::chrono::seconds(checked_number(values[i], 0, std::numeric_limits<int>::max()));
     else if (name == "blas" && values[i].type == PJRT_NamedValue_kString)
       blas = text_of(values[i]);
     else if (name == "trust")
@@ -183,7 +187,7 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) : max_p
     else if (name != "partition_index") // of machines that share a fast network, which makes no difference here
       fail_argument("'" + name + "' is no option of a client, or its value has another type; the options "
                     "are device_count, gpus, node_id, num_nodes, collective_timeout_seconds, mpi_failure, trusts_programs, trust, "
-                    "asynchronous, max_programs and blas");
+                    "asynchronous, max_programs, compiler, compile_seconds and blas");
   }
   if (!gpus.empty())
     device_count = checked_device_count(static_cast<int64_t>(gpus.size()));

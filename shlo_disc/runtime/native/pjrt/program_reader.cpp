@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "program_reader.h"
 
-#include "fingerprint.h"
+#include "artifact/sha256.h"
 #include "op_attributes.h"
 #include "value_scopes.h"
 
@@ -397,12 +397,14 @@ void Reader::attributes(const OpAttributes &read, uint32_t op) {
   }
 }
 
-/// The bits of a splat in words, or the fingerprint of all elements.
+/// The bits of a splat in words, or 128 bits of the SHA-256 of all elements, on which processes agree.
 std::vector<int64_t> words_of(const ConstantData &constant) {
   std::vector<int64_t> words;
   if (!constant.is_splat) {
-    Fingerprint found = fingerprint(constant.bytes);
-    return {static_cast<int64_t>(found.low), static_cast<int64_t>(found.high)};
+    Digest digest = sha256(constant.bytes);
+    words.resize(2);
+    std::memcpy(words.data(), digest.data(), 2 * sizeof(int64_t));
+    return words;
   }
   if (constant.element_bits == 1)
     return {constant.bytes[0] & 1};

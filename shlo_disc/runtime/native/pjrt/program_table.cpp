@@ -31,6 +31,7 @@ struct ProgramTable::Entry {
   std::string skeleton, options;
   uint64_t key;
   std::mutex compiling; // held by the one who compiles
+  bool is_recalled = false; // by the one who compiles: what is kept of the skeleton was looked for
   std::mutex mutex;     // of what follows
   std::vector<Sample> samples;
   std::vector<SymbolicProgram> symbolic; // the one used last in front
@@ -128,9 +129,35 @@ Served ProgramTable::compile(std::string_view bytes, std::string_view options, c
   std::lock_guard<std::mutex> compiling(entry->compiling);
   if (std::optional<Served> served = serve(entry, program, bytes)) // compiled while this thread waited
     return *served;
+  if (std::optional<Served> served = recall(entry, program, bytes, compiler))
+    return *served;
   if (std::optional<Served> served = generalize(entry, program, bytes, compiler))
     return *served;
-  return compile_static(entry, program, bytes, compiler);
+  TableExecutable made = compiler.compile(bytes, entry->options);
+  ++counts_.compiled;
+  keep_static(entry, program, bytes, made);
+  return {made.executable, Served::compiled, {}, {}, {}};
+}
+
+/// Serves a program by what other processes have compiled. Symbolic programs are looked for once.
+std::optional<Served> ProgramTable::recall(const std::shared_ptr<Entry> &entry, const StaticProgram &program,
+                                           std::string_view bytes, const ProgramCompiler &compiler) {
+  std::optional<TableExecutable> kept = compiler.kept ? compiler.kept(bytes) : std::nullopt;
+  if (kept) {
+    keep_static(entry, program, bytes, *kept);
+    ++counts_.known;
+    return Served{kept->executable, Served::known, {}, {}, {}};
+  }
+  if (!compiler.kept_symbolic || entry->is_recalled)
+    return std::nullopt;
+  entry->is_recalled = true;
+  int64_t more = 0;
+  for (SymbolicProgram &symbolic : compiler.kept_symbolic(program.skeleton)) {
+    std::lock_guard<std::mutex> lock(entry->mutex);
+    more += add_symbolic(entry->symbolic, std::move(symbolic));
+  }
+  note_bytes(entry, more);
+  return serve(entry, program, bytes);
 }
 
 std::shared_ptr<ProgramTable::Entry> ProgramTable::entry_of(const StaticProgram &program, std::string_view options) {
@@ -269,10 +296,8 @@ std::optional<Served> ProgramTable::generalize(const std::shared_ptr<Entry> &ent
   return served;
 }
 
-Served ProgramTable::compile_static(const std::shared_ptr<Entry> &entry, const StaticProgram &program,
-                                    std::string_view bytes, const ProgramCompiler &compiler) {
-  TableExecutable made = compiler.compile(bytes, entry->options);
-  ++counts_.compiled;
+void ProgramTable::keep_static(const std::shared_ptr<Entry> &entry, const StaticProgram &program,
+                               std::string_view bytes, const TableExecutable &made) {
   int64_t more = 0;
   if (bytes.size() <= sample_bytes) {
     std::lock_guard<std::mutex> lock(entry->mutex);
@@ -280,7 +305,6 @@ Served ProgramTable::compile_static(const std::shared_ptr<Entry> &entry, const S
     more = add_sample(entry->samples, {program.numbers, std::string(bytes), made});
   }
   note_bytes(entry, more);
-  return {made.executable, Served::compiled, {}, {}, {}};
 }
 
 size_t ProgramTable::bytes() const {

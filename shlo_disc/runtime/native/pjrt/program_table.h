@@ -68,6 +68,9 @@ struct ProgramCompiler {
   /// A program that has the last of these as an instance, and as many others as it can; nothing when there is none.
   std::function<std::optional<SymbolicProgram>(const std::vector<std::string_view> &programs, std::string_view options)>
       generalize;
+  /// Programs that other processes have compiled and kept: one as it is, and the symbolic ones of a skeleton.
+  std::function<std::optional<TableExecutable>(std::string_view program)> kept = nullptr;
+  std::function<std::vector<SymbolicProgram>(std::string_view skeleton)> kept_symbolic = nullptr;
 };
 
 struct TableCounts {
@@ -96,8 +99,10 @@ private:
   std::optional<Served> serve(const std::shared_ptr<Entry> &entry, const StaticProgram &program, std::string_view bytes);
   std::optional<Served> generalize(const std::shared_ptr<Entry> &entry, const StaticProgram &program, std::string_view bytes,
                                    const ProgramCompiler &compiler);
-  Served compile_static(const std::shared_ptr<Entry> &entry, const StaticProgram &program, std::string_view bytes,
-                        const ProgramCompiler &compiler);
+  std::optional<Served> recall(const std::shared_ptr<Entry> &entry, const StaticProgram &program, std::string_view bytes,
+                               const ProgramCompiler &compiler);
+  void keep_static(const std::shared_ptr<Entry> &entry, const StaticProgram &program, std::string_view bytes,
+                   const TableExecutable &made);
 
   size_t limit_, bytes_ = 0;
   mutable std::mutex mutex_;                // of the two below and of `bytes_`

@@ -6,6 +6,7 @@
 #include "artifact/levels.h"
 #include "artifact/sections.h"
 #include "buffer_bytes.h"
+#include "core/release.h"
 #include "program/prepacked.h"
 #include "program/processors.h"
 #include "python_executable.h"
@@ -60,6 +61,7 @@ void bind_artifact(nb::module_ &module) {
   module.def("sections_of", &sections_of, nb::arg("data"),
              "(name, offset, length) of each section of an artifact, the header first. Raises ArtifactError on any "
              "damage.");
+  module.attr("release") = kRelease;
   module.def("missing_features", &missing_features, nb::arg("features"));
   module.def("choose_level", &choose_level_of, nb::arg("headers"), nb::arg("cpu"), nb::arg("to_run"),
              "The number of the level to run, of those that these headers are of, the least demanding one first: that of "

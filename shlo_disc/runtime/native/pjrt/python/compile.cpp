@@ -2,6 +2,7 @@
 #include "pjrt/compile.h"
 
 #include "pjrt/error.h"
+#include "pjrt/served_program.h"
 #include "python/python_executable.h"
 #include "python/python_reference.h"
 #include "python_compiler.h"
@@ -67,29 +68,7 @@ std::string contents_of(const Executable &executable, const Block &block) {
   return bytes;
 }
 
-/// Whether the sizes, where they are all known, satisfy the program's checks.
-bool runs_at(const Executable &executable, const std::vector<int64_t> &symbols) {
-  if (symbols.size() != executable.program().symbols.size())
-    return true;
-  try {
-    executable.first_plan(symbols);
-  } catch (const Error &error) {
-    if (error.kind != ErrorKind::shape)
-      throw;
-    return false;
-  }
-  return true;
-}
-
-/// For the table: a Compiled without the parts that one program has for itself.
-TableExecutable adopt(const nb::object &loaded) {
-  auto compiled = std::make_shared<Compiled>(compiled_of(loaded));
-  const Executable &executable = *compiled->executable;
-  auto fits = [compiled](const std::vector<int64_t> &symbols) { return runs_at(*compiled->executable, symbols); };
-  return {compiled, static_cast<size_t>(2 * executable.code_bytes() + executable.constant_bytes()), fits};
-}
-
-bool contains(std::string_view program, std::string_view text) { return program.find(text) != std::string_view::npos; }
+TableExecutable adopt(const nb::object &loaded) { return table_executable(compiled_of(loaded)); }
 
 /// A program for one device, in which shardings say nothing, without the dialect that our reader and the compiler lack;
 /// and with arrays as kernels take them.
@@ -97,6 +76,12 @@ std::string for_one_device(std::string_view program) {
   return with_python("compiling", [&] {
     return text_of(nb::cast<nb::bytes>(compiler().attr("for_one_device")(bytes_of(program))));
   });
+}
+
+/// Writes down a program before it is compiled, where the user has asked for that.
+void record(std::string_view program) {
+  if (const char *folder = std::getenv("SHLO_DISC_RECORD"); folder && *folder)
+    with_python("recording", [&] { return compiler().attr("record_program")(bytes_of(program)).is_none(); });
 }
 
 /// Tells whoever observes programs how one was served. Null where nobody does.
@@ -113,7 +98,7 @@ std::shared_ptr<CallCount> observe(std::string_view program, const char *how, co
 
 /// participants: how many devices run the program together.
 ProgramCompiler python_compiler(const Purpose &purpose, int64_t participants) {
-  auto [gpu, max_programs] = purpose;
+  int gpu = purpose.gpu, max_programs = purpose.max_programs;
   ProgramCompiler out;
   out.compile = [=](std::string_view program, std::string_view) {
     return with_python("compiling", [&] {
@@ -136,30 +121,21 @@ Compiled served_by_table(std::string_view program, const Purpose &purpose, int64
   Served served = program_table().compile(program, options, python_compiler(purpose, participants));
   if (!served.unreadable.empty() && std::getenv("JAX_SHLO_DISC_EXPLAIN"))
     std::fprintf(stderr, "shlo_disc: compiled for one shape only: %s\n", served.unreadable.c_str());
-  Compiled compiled = *static_cast<Compiled *>(served.executable.get());
-  compiled.calls = observe(program, name_of(served.how), purpose, start);
-  served.symbols.resize(compiled.executable->program().symbols.size());
-  compiled.symbols = std::move(served.symbols);
-  for (const HiddenArgument &argument : served.hidden)
-    compiled.hidden.push_back(block_of(*compiled.executable, argument.bytes));
+  std::shared_ptr<CallCount> calls = observe(program, name_of(served.how), purpose, start);
+  Compiled compiled = compiled_of(std::move(served));
+  compiled.calls = std::move(calls);
   return compiled;
-}
-
-/// Writes down a program before it is compiled, where the user has asked for that.
-void record(std::string_view program) {
-  if (const char *folder = std::getenv("SHLO_DISC_RECORD"); folder && *folder)
-    with_python("recording", [&] { return compiler().attr("record_program")(bytes_of(program)).is_none(); });
-}
-
-void check_format(std::string_view format) {
-  if (format != "mlir")
-    throw Failure(PJRT_Error_Code_UNIMPLEMENTED,
-                  "programs come in the format 'mlir', not '" + std::string(format) + "'");
 }
 
 } // namespace
 
 bool trusts_executables() { return true; }
+
+std::shared_ptr<Compiler> make_compiler(const std::string &command, std::chrono::seconds limit) {
+  if (!command.empty() || limit.count() != 0)
+    fail_argument("the options compiler and compile_seconds are those of the plugin without Python; this process compiles");
+  return nullptr;
+}
 
 void require_compiler() {
   if (!Py_IsInitialized() || PyGILState_Check())
@@ -181,8 +157,7 @@ ProgramTable &program_table() {
   return *table;
 }
 
-std::string read_untrusted(std::string_view program, std::string_view format) {
-  check_format(format);
+std::string read_untrusted(std::string_view program, const Purpose &) {
   return with_python("compiling", [&] {
     return text_of(nb::cast<nb::bytes>(compiler().attr("read_untrusted")(bytes_of(program))));
   });
@@ -195,20 +170,17 @@ std::shared_ptr<Device> gpu_device(int ordinal) {
   });
 }
 
-Compiled compile(std::string_view program, std::string_view format, const Purpose &purpose) {
-  check_format(format);
+Compiled compile(std::string_view program, const Purpose &purpose) {
   record(program);
   auto start = std::chrono::steady_clock::now();
   std::string rewritten;
-  bool is_sharded = program.starts_with("ML\xef" "R") && contains(program, "sdy");
-  if (is_sharded || contains(program, "mhlo.layout_mode"))
+  if (states_placement(program))
     program = rewritten = for_one_device(program);
   return served_by_table(program, purpose, 1, start);
 }
 
-std::pair<Compiled, std::string> compile_for_devices(std::string_view program, std::string_view format,
-                                                     int64_t replicas, int64_t partitions, const Purpose &purpose) {
-  check_format(format);
+std::pair<Compiled, std::string> compile_for_devices(std::string_view program, int64_t replicas,
+                                                     int64_t partitions, const Purpose &purpose) {
   record(program);
   auto start = std::chrono::steady_clock::now();
   auto [each, of_devices] = with_python("compiling", [&] {
