@@ -20,6 +20,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # What a pattern raises is a defect, though users get a program without that pattern.
 os.environ.setdefault("SHLO_DISC_STRICT", "1")
 os.environ.setdefault("SHLO_DISC_CODE_CACHE_DIR", "")  # tests compile what they test
+os.environ.setdefault("SHLO_DISC_TUNING_DIR", "")  # and record nothing
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
-from shlo_disc.driver.cache import open_code_cache
+from shlo_disc.driver.cache import open_code_cache, recorded_schedules
 from shlo_disc.errors import CompilerError, OptionError
 from shlo_disc.lowering import codegen
 from shlo_disc.lowering.backend import Backend
 from shlo_disc.lowering.host_llvm.program import LoweredProgram
 from shlo_disc.lowering_cpu.backend import CpuBackend
-from shlo_disc.options import Options, cuda_architecture
+from shlo_disc.options import KernelSchedule, Options, cuda_architecture
 from shlo_disc.runtime import cpu_features
 from shlo_disc.shape_dialect.dialect.declarations import Constraint, constraints_in, facts_of
 from shlo_disc.shape_dialect.mlir import ir
@@ -63,10 +64,15 @@ class Compilation:
         architecture, chosen = cuda_architecture(self.target), self.options.opt_level
         if architecture is None:
             opt_level, store = 1 if chosen is None else chosen, open_code_cache(self.options)
-            return CpuBackend(self.cpu, self.options.schedule, opt_level, store)
+            return CpuBackend(self.cpu, self.options.schedule, opt_level, store, self.recorded)
         from shlo_disc.lowering_gpu.backend import GpuBackend
 
         return GpuBackend(architecture, 3 if chosen is None else chosen, self.cpu, self.options.deterministic)
+
+    @cached_property
+    def recorded(self) -> dict[str, KernelSchedule]:
+        """The schedules that were recorded on this machine, if the options ask for them."""
+        return recorded_schedules(self.options)
 
     @property
     def current(self) -> ir.Module:

@@ -28,8 +28,9 @@ class Backend(Protocol):
     def views(self) -> tuple[str, ...]:
         """The names of texts below MLIR."""
 
-    def tile_of(self, element: str) -> GemmTile:
-        """The tile that the target's micro-kernel of an element type (MLIR's name) computes."""
+    def tile_of(self, element: str, registers: int) -> GemmTile:
+        """The tile that the target's micro-kernel of an element type (MLIR's name) computes, with so many registers in
+        a row where it may have."""
 
     def build_kernels(self, module: ir.Module, facts: Facts) -> ir.Module:
         """A copy of a planned module, with a kernel for each fusion."""

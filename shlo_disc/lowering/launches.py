@@ -38,6 +38,7 @@ class Launched:
     """A command: its name, the kind of its fusion and the fusion's name, which a copy lacks.
 
     functions: the kernels and micro-kernels of the program that it runs, none where a library or the runtime does it.
+    tile: the one that is a micro-kernel.
     `bytes` are those that a copy reads and writes, or clearing writes. `is_direct`: the program calls the kernel by
     itself, without the runtime. `use`: the kernel of a launch, or that of a product on a device.
     """
@@ -50,6 +51,12 @@ class Launched:
     is_direct: bool = False
     use: KernelUse | None = None
     functions: tuple[str, ...] = ()
+    tile: str = ""
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The functions that a schedule can name."""
+        return tuple(name for name in self.functions if name != self.tile)
 
 
 def launches_in(module: ir.Operation) -> list[Launched]:
@@ -81,7 +88,7 @@ def _launch(op: ir.Operation) -> Launched:
 def _gemm(op: ir.Operation) -> Launched:
     call: Gemm = call_of(op)
     functions = _functions(call.tile.name, call.products)
-    return Launched("+".join(functions), "dot", _fusion(op), _guards(op), functions=functions)
+    return Launched("+".join(functions), "dot", _fusion(op), _guards(op), functions=functions, tile=call.tile.name)
 
 
 def _product(op: ir.Operation) -> Launched:
@@ -94,7 +101,8 @@ def _product(op: ir.Operation) -> Launched:
 def _convolution(op: ir.Operation) -> Launched:
     call: ConvolutionCall = call_of(op)
     functions = _functions(call.tile.name, (call.gemm,))
-    return Launched("+".join(functions), "convolution", _fusion(op), _guards(op), functions=functions)
+    name, tile = "+".join(functions), call.tile.name
+    return Launched(name, "convolution", _fusion(op), _guards(op), functions=functions, tile=tile)
 
 
 def _functions(tile: str, products: tuple[GemmProduct, ...]) -> tuple[str, ...]:
@@ -104,15 +112,16 @@ def _functions(tile: str, products: tuple[GemmProduct, ...]) -> tuple[str, ...]:
 
 def _attention(op: ir.Operation) -> Launched:
     call: AttentionCall = call_of(op)
-    functions = (call.rows.kernel, call.tile.name)
-    return Launched(f"attention_{call.rows.kernel}", "attention", _fusion(op), _guards(op), functions=functions)
+    name, tile = f"attention_{call.rows.kernel}", call.tile.name
+    functions = (call.rows.kernel, tile)
+    return Launched(name, "attention", _fusion(op), _guards(op), functions=functions, tile=tile)
 
 
 def _attention_gradient(op: ir.Operation) -> Launched:
     call: AttentionGradientCall = call_of(op)
-    functions = (call.rows.kernel, call.gradient_rows.kernel, call.tile.name)
-    name = f"attention_gradient_{call.gradient_rows.kernel}"
-    return Launched(name, "attention_gradient", _fusion(op), _guards(op), functions=functions)
+    name, tile = f"attention_gradient_{call.gradient_rows.kernel}", call.tile.name
+    functions = (call.rows.kernel, call.gradient_rows.kernel, tile)
+    return Launched(name, "attention_gradient", _fusion(op), _guards(op), functions=functions, tile=tile)
 
 
 def _library(op: ir.Operation) -> Launched:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from shlo_disc.lowering import codegen
 from shlo_disc.lowering.host_llvm.program import LoweredProgram
@@ -13,7 +13,7 @@ from shlo_disc.lowering_cpu.kernels import build_kernels
 from shlo_disc.lowering_cpu.micro_kernels.gemm_kernel import tile_of
 from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
-from shlo_disc.options import Schedule
+from shlo_disc.options import KernelSchedule, Schedule
 from shlo_disc.shape_dialect.dialect.host import GemmTile
 from shlo_disc.shape_dialect.dialect.signature import Signature
 from shlo_disc.shape_dialect.mlir import ir
@@ -23,12 +23,14 @@ from shlo_disc.shape_dialect.symbolic.facts import Facts
 
 @dataclass(frozen=True)
 class CpuBackend:
-    """A processor, and how kernels are written and optimised for it. store: for objects that LLVM made."""
+    """A processor, and how kernels are written and optimised for it. store: for objects that LLVM made. recorded:
+    schedules by the content of kernels."""
 
     cpu: codegen.CpuTarget
     schedule: Schedule
     opt_level: int
     store: codegen.ObjectStore | None = None
+    recorded: Mapping[str, KernelSchedule] = field(default_factory=dict)
 
     views = ("llvm", "optimized-llvm", "asm")
 
@@ -37,13 +39,13 @@ class CpuBackend:
         """The policy of processors with registers as wide as this one's."""
         return replace(CPU_POLICY, vector_bits=CpuOptions.of(self.cpu).vector_bits)
 
-    def tile_of(self, element: str) -> GemmTile:
+    def tile_of(self, element: str, registers: int) -> GemmTile:
         """The micro-kernel of products of an element type."""
-        return tile_of(element, CpuOptions.of(self.cpu))
+        return tile_of(element, CpuOptions.of(self.cpu), registers)
 
     def build_kernels(self, module: ir.Module, facts: Facts) -> ir.Module:
         """A copy of a planned module, with its kernels."""
-        return build_kernels(module, facts, CpuOptions.of(self.cpu, self.schedule))
+        return build_kernels(module, facts, CpuOptions.of(self.cpu, self.schedule, self.recorded))
 
     def lower_host(self, module: ir.Module, signature: Signature) -> LoweredProgram:
         """Kernels, micro-kernels and the host program in one module."""

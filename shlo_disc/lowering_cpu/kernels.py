@@ -38,6 +38,7 @@ from shlo_disc.lowering_cpu.emitters.transpose_loop import build_transposing_loo
 from shlo_disc.lowering_cpu.emitters.update_kernel import build_update
 from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.lowering_cpu.vector_math.outlined import OutlinedFunctions
+from shlo_disc.options import KernelSchedule
 from shlo_disc.shape_dialect.dialect.buffers import ResultBuffer, buffers_of
 from shlo_disc.shape_dialect.dialect.fusion import (
     Attention,
@@ -51,7 +52,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     kind_of,
     product_of,
 )
-from shlo_disc.shape_dialect.dialect.host import KERNEL, ChosenKernel, KernelUse, kernel_attribute
+from shlo_disc.shape_dialect.dialect.host import KERNEL, TILE_REGISTERS, ChosenKernel, KernelUse, kernel_attribute
 from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import TABLE
@@ -60,6 +61,7 @@ from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.ops.segments import segment_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
 from shlo_disc.shape_dialect.symbolic.facts import Facts
+from shlo_disc.shape_dialect.utils.content import content_of
 from shlo_disc.shape_dialect.utils.convolution import is_canonical
 from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block
 
@@ -162,6 +164,10 @@ class _Kernels:
         self.target = KernelModule(module)
         self.calling = cast(MathLibrary, OutlinedFunctions(self.target, vector_math.FUNCTIONS))
         self.kernels = KernelCache(facts, self.build)
+        self.schedules: dict[str, KernelSchedule] = {}
+        """The schedule of each kernel that is built, by its name."""
+        self.calls: func.FuncOp | None = None
+        """The fusion whose kernels are chosen: what a kernel's content is found by."""
         self.chosen: dict[Hashable, ir.Attribute] = {}
         """Attributes that name kernels, by the fusion, its buffers and what else is chosen for a call."""
 
@@ -172,10 +178,16 @@ class _Kernels:
 
     def build(self, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers) -> Kernel:
         """Emit the kernel of a fusion."""
-        schedule = self.options.schedule.of(name)
+        schedule = self.schedules[name] = self._schedule_of(name)
         code_size = _code_size_of(fusion)
         unroll = schedule.unroll or _unroll_of(fusion, code_size, self.options.unroll)
-        options = replace(self.options, unroll=min(self.options.unroll, unroll), long_unroll=unroll)
+        options = replace(
+            self.options,
+            unroll=min(self.options.unroll, unroll),
+            long_unroll=unroll,
+            tile_registers=schedule.registers or TILE_REGISTERS,
+            pieces=schedule.pieces,
+        )
         frame = CpuFrame(fusion, facts, options, vector_math, code_size, outputs)
         if frame.is_long:
             frame.library = self.calling
@@ -184,6 +196,13 @@ class _Kernels:
             total, cost = _builder_of(fusion)(frame)
         frame.close()
         return Kernel(name, frame.function, frame.sizes, total, cost, frame.guards)
+
+    def _schedule_of(self, name: str) -> KernelSchedule:
+        """The schedule of a kernel: that of its name, or the one recorded for its content."""
+        schedule, recorded = self.options.schedule, self.options.recorded
+        if name in schedule.kernels or not recorded or self.calls is None:
+            return schedule.of(name)
+        return recorded.get(content_of(self.calls, self.functions), schedule.default)
 
     # ---- choices ----------------------------------------------------------------------------------------------------
 
@@ -197,7 +216,7 @@ class _Kernels:
                 self.choose(block.operations)
 
     def _choose(self, call: ir.OpView) -> None:
-        fusion = self._callee(call)
+        fusion = self.calls = self._callee(call)
         what = fusion_of(fusion)
         if isinstance(what, Attention):
             self._write(call, self.functions[what.rows], given=[FIRST, BOUND])
@@ -249,10 +268,11 @@ class _Kernels:
         places = tuple(i for i, s in enumerate(kernel.sizes) if s in given)
         use = KernelUse(FunctionName(kernel.name), sizes, here(kernel.total), self._grain(kernel, meaning), places)
         guards = tuple(dict.fromkeys(guard.substitute(meaning) for guard in kernel.guards))
-        return kernel_attribute(ChosenKernel(use, guards, clears))
+        registers = self.schedules[kernel.name].registers or TILE_REGISTERS
+        return kernel_attribute(ChosenKernel(use, guards, clears, registers))
 
     def _grain(self, kernel: Kernel, meaning: Mapping[str, Expr]) -> Expr:
         """The fewest work items of a kernel that are worth handing to a thread."""
-        work = self.options.schedule.of(kernel.name).serial_work
+        work = self.schedules[kernel.name].serial_work
         grain = Expr.maximum(1, work // Expr.maximum(kernel.cost, 1))
         return grain.substitute(meaning) if meaning else grain

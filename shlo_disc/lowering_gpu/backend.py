@@ -33,7 +33,7 @@ class GpuBackend:
     policy = GPU_POLICY
     views = ("llvm", "ptx", "host-llvm")
 
-    def tile_of(self, element: str) -> GemmTile:
+    def tile_of(self, element: str, registers: int) -> GemmTile:
         """Raises CompilerError: products on GPUs have no micro-kernels."""
         raise CompilerError(f"host: there is no micro-kernel of {element} for GPUs")
 

@@ -43,7 +43,7 @@ READ_SECONDS_VARIABLE = "SHLO_DISC_READ_SECONDS"
 READ_BYTES_VARIABLE = "SHLO_DISC_READ_BYTES"
 _VARIABLES = (
     *("CPU", "STRICT", "GUARD_PAGES", "PROGRESS", "READ_SECONDS", "READ_BYTES"),
-    *("CACHE_DIR", "CODE_CACHE_DIR", "RECORD", "MAX_PROGRAMS", "WATCH", "WATCH_WRITES", "TRUST"),
+    *("CACHE_DIR", "CODE_CACHE_DIR", "RECORD", "TUNING_DIR", "MAX_PROGRAMS", "WATCH", "WATCH_WRITES", "TRUST"),
 )
 """The names of the environment variables behind their prefix."""
 
@@ -127,6 +127,8 @@ class Options:
     passes: pipelines of your own to run after stages or passes, by their names, e.g. {"simplify": "drop-negations"}
         (docs/guides/writing-a-pass.md). Such programs are not kept in a compile cache.
     schedule: the form of each kernel, e.g. `Schedule.load(path)` of a file that `shlo_disc tune` wrote.
+    tuned: use the schedules that `shlo_disc tune` has recorded on this machine for kernels of the same content, where
+        `schedule` names none. Off by default, so that a compile depends on nothing but its inputs.
     cpu: the processors that the code is for: "host", the processor of this process; "x86-64-v3", all with AVX2 and FMA;
         "x86-64-v4", those with AVX-512; "sapphirerapids", those with AMX as well; or several of the last three, such as
         ("x86-64-v3", "x86-64-v4"): the artifact then has code for each, and a processor runs the best that it supports.
@@ -185,6 +187,9 @@ class Options:
     )
     passes: Mapping[str, str] = _option(factory=dict, changes_code=False)  # programs with some are not cached
     schedule: Schedule = _option(factory=Schedule, changes_code=True)
+    tuned: bool = _option(
+        False, changes_code=True, flag=Flag("--tuned", "use the schedules that `tune` has recorded on this machine")
+    )
     cpu: str | Sequence[str] = _option(factory=stated_cpu, changes_code=True)
     symbolic: bool = _option(
         False, changes_code=True, flag=Flag("--symbolic", "turn the sizes of static arguments into symbols")

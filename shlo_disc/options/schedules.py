@@ -14,7 +14,8 @@ from shlo_disc.errors import OptionError, check_folder, reading
 from shlo_disc.options.names import takes_named
 
 FORMAT = 1
-_UNROLLS = (1, 2, 4, 8)
+CHOICES: dict[str, tuple[int, ...]] = {"unroll": (1, 2, 4, 8), "registers": (1, 2), "pieces": (1, 2, 4, 8, 16, 32)}
+"""The values of the fields that may also be None, which leaves the choice to the compiler."""
 
 
 @takes_named
@@ -22,16 +23,24 @@ _UNROLLS = (1, 2, 4, 8)
 class KernelSchedule:
     """`unroll`: the number of vector registers processed together in long rows, at most two in short ones; None for the
     default choice. `serial_work`: launches with fewer simple vector operations than this run on one thread.
+    `registers`: the vector registers in a row of the tiles of a matrix product, stated for the kernel that is fused
+    with it, or of an attention, stated for its kernel of rows; tiles of one register have twice as many rows. Products
+    that run together use two unless all of their kernels ask for one. `pieces`: the blocks of rows that threads share
+    out in a recurrence, at most.
 
     Raises OptionError for a value that no kernel supports.
     """
 
     unroll: int | None = None
     serial_work: int = 300_000
+    registers: int | None = None
+    pieces: int | None = None
 
     def __post_init__(self) -> None:
-        if self.unroll is not None and self.unroll not in _UNROLLS:
-            raise OptionError(f"a schedule's unroll must be one of {_UNROLLS}, not {self.unroll!r}")
+        for name, values in CHOICES.items():
+            value = getattr(self, name)
+            if value is not None and (value not in values or isinstance(value, bool)):
+                raise OptionError(f"a schedule's {name} must be one of {values}, not {value!r}")
         if not isinstance(self.serial_work, int) or not 0 < self.serial_work < 1 << 40:
             raise OptionError(f"a schedule's serial_work must be an integer from 1 to 2**40, not {self.serial_work!r}")
 

@@ -13,11 +13,29 @@ from . import _native
 @functools.cache
 def host_flags() -> frozenset[str]:
     """The flags of the first processor in /proc/cpuinfo: what both the processor and the kernel support."""
+    return frozenset(_first_processor("flags").split())
+
+
+@functools.cache
+def processor_name() -> str:
+    """The name of the first processor in /proc/cpuinfo, such as "AMD EPYC 9R14"; "" where it has none."""
+    return _first_processor("model name")
+
+
+def host_level() -> str:
+    """The highest of the levels in `Options.cpu` that this processor has, or "x86-64"."""
+    flags = host_flags()
+    levels = {"sapphirerapids": "amx_tile", "x86-64-v4": "avx512f", "x86-64-v3": "avx2"}
+    return next((level for level, flag in levels.items() if flag in flags), "x86-64")
+
+
+def _first_processor(key: str) -> str:
+    """A line of /proc/cpuinfo; "" where there is none."""
     for line in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines():
         name, _, value = line.partition(":")
-        if name.strip() == "flags":
-            return frozenset(value.split())
-    return frozenset()
+        if name.strip() == key:
+            return value.strip()
+    return ""
 
 
 _LEVELS = {

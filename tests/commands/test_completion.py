@@ -21,7 +21,7 @@ CASES = {
     "ops --j": ["--json"],
     "compile -o fi": ["file.disc"],
     "info fi": ["file.disc"],
-    "tune --rounds ": [],
+    "tune --budget ": [],
     "ops ": [],
 }
 """Texts typed behind `shlo_disc`, and the shell's completions of the last word of each."""

@@ -8,6 +8,7 @@ import hashlib
 import importlib.metadata
 import platform
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from shlo_disc.runtime import _native
 from shlo_disc.runtime.cpu_features import host_flags
 from shlo_disc.runtime.digests import digest_of
 from shlo_disc.shape_dialect.custom_calls import registered_conventions
+
+from .tuning import recorded_schedules
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 _COMPILED_WITH = ("llvmlite", "torch-mlir")
@@ -31,8 +34,9 @@ def cache_key(program: Program, options: Options) -> str:
     """
     parts = _program_parts(program)
     machine = (platform.machine(), *sorted(host_flags()))
+    recorded = [sorted(recorded_schedules(replace(options, cpu=cpu)).items()) for cpu in options.cpus]
     calls = [call for call in registered_conventions() if call[0].encode() in parts[1]]
-    return digest_of([*parts, *map(_bytes, (options.code_key(), machine, calls)), _compiler()])
+    return digest_of([*parts, *map(_bytes, (options.code_key(), recorded, machine, calls)), _compiler()])
 
 
 def _program_parts(program: Program) -> list[bytes]:

@@ -28,6 +28,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     FUSION,
     GUARDS,
     KERNEL,
+    TILE_REGISTERS,
     AttentionCall,
     AttentionGradientCall,
     Bind,
@@ -376,7 +377,7 @@ class _Run:
             problem = replace(problem, visible=replace(problem.visible, first=first, end=end))
         rows = (*(-1 if i < 0 else operands.number(inputs[i]) for i in what.row_operands), -1)
         told = AttentionCall(
-            self.program.products.tile_of(problem.element),
+            self.program.products.tile_of(problem.element, chosen.registers),
             replace(problem, query=query, key=key, value=value),
             operands.number(result),
             operands.number(scratch),
@@ -414,7 +415,7 @@ class _Run:
         inner = {callee_of(op): op for op in fusion.entry_block.operations if KERNEL in op.attributes}
         rows, gradient = (kernel_of(inner[name]) for name in (what.rows, what.gradient_rows))
         gradients = AttentionGradientCall(
-            self.program.products.tile_of(problem.element), problem, operands.number(call.results[-1]),
+            self.program.products.tile_of(problem.element, TILE_REGISTERS), problem, operands.number(call.results[-1]),
             rows.use, gradient.use, buffers(what.row_operands), buffers(what.gradient_operands),
             what.weights, what.buffers,
         )  # fmt: skip

@@ -12,6 +12,7 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.host.prepacked import is_packable, packed_form
 from shlo_disc.shape_dialect.dialect.fusion import Convolution, accumulators_of, fusion_of, product_of
 from shlo_disc.shape_dialect.dialect.host import (
+    TILE_REGISTERS,
     ConvolutionCall,
     Gemm,
     GemmEpilogue,
@@ -28,8 +29,8 @@ from shlo_disc.shape_dialect.utils.regions import callee_of, is_fixed, terminato
 
 Values = Sequence[ir.Value]
 
-TileOf = Callable[[str], GemmTile]
-"""The largest tile of an element type."""
+TileOf = Callable[[str, int], GemmTile]
+"""The largest tile of an element type with so many registers in a row."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,9 @@ class Products:
         if problem.writes_columns and not is_packable(problem, inputs[problem.rhs]):
             problem = problem.transposed()
         operands = Operands()
-        product = self._product(problem, inputs, outputs[0], operands)
-        return RuntimeCall("gemm", Gemm(self.tile_of(problem.element), (product,)), operands)
+        tile = self.tile_of(problem.element, TILE_REGISTERS)
+        product = self._product(problem, inputs, outputs[0], operands, tile)
+        return RuntimeCall("gemm", Gemm(tile, (product,)), operands)
 
     def convolution(self, problem: ConvolutionProduct, inputs: Values, outputs: Values) -> RuntimeCall:
         """The call of a convolution by itself."""
@@ -111,28 +113,33 @@ class Products:
         operands = Operands()
         products: list[GemmProduct] = []
         guards: list[Guard] = []
-        element = ""
+        tile = self._tile(calls)
         for number, call in enumerate(calls):
             problem = product_of(self._callee(call))
             if problem is None:
                 continue
-            element = problem.element
             own = [outer[root(v)] for v in call.operands]
             reader = calls[number + 1] if number + 1 < len(calls) else None
             if reader is None or call.results[0] not in map(root, reader.operands):
-                products.append(self._product(problem, own, outer[call.results[0]], operands))
+                products.append(self._product(problem, own, outer[call.results[0]], operands, tile))
                 continue
             sums = [root(v) for v in reader.operands].index(call.results[0])
-            products.append(self._with_epilogue(problem, own, reader, sums, outer, operands))
+            products.append(self._with_epilogue(problem, own, reader, sums, outer, operands, tile))
             guards += kernel_of(reader).guards
         if not products:
             raise CompilerError(f"host: @{fusion.name.value} holds no matrix product")
-        whole = RuntimeCall(
-            "gemm", Gemm(self.tile_of(element), tuple(products)), operands, tuple(dict.fromkeys(guards))
-        )
+        whole = RuntimeCall("gemm", Gemm(tile, tuple(products)), operands, tuple(dict.fromkeys(guards)))
         first = fusion_of(self._callee(calls[0]))
         convolution = first.product if isinstance(first, Convolution) else None
         return whole if convolution is None else _convolution(convolution, whole)
+
+    def _tile(self, calls: Sequence[ir.OpView]) -> GemmTile:
+        """The tile of products that run together: a narrow one where the kernels of all of them are written for it."""
+        problems = [product_of(self._callee(call)) for call in calls]
+        element = next((problem.element for problem in problems if problem is not None), "f32")
+        registers = [kernel_of(c).registers for c, problem in zip(calls, problems, strict=True) if problem is None]
+        is_complete = 2 * len(registers) == len(calls)
+        return self.tile_of(element, max(registers) if is_complete and registers else TILE_REGISTERS)
 
     def _callee(self, call: ir.OpView) -> func.FuncOp:
         return self.functions[callee_of(call)]
@@ -143,11 +150,12 @@ class Products:
         inputs: Values,
         result: ir.Value | None,
         operands: Operands,
+        tile: GemmTile,
         epilogue: GemmEpilogue | None = None,
     ) -> GemmProduct:
         """One product, whose inputs are those of its fusion."""
         lhs, rhs = inputs[problem.lhs], inputs[problem.rhs]
-        form = packed_form(problem, rhs, self.tile_of(problem.element))
+        form = packed_form(problem, rhs, tile)
         here = replace(problem, lhs=operands.number(lhs), rhs=operands.number(rhs))
         written = -1 if result is None else operands.number(result)
         packed = -1 if form is None else operands.number(PackedOperand(rhs, form))
@@ -161,6 +169,7 @@ class Products:
         sums: int,
         outer: Mapping[ir.Value, ir.Value],
         operands: Operands,
+        tile: GemmTile,
     ) -> GemmProduct:
         """A product whose sums are operand number `sums` of the next call, a kernel."""
         for side in (problem.lhs, problem.rhs):
@@ -173,7 +182,7 @@ class Products:
         if result is not None:
             read[sums] = operands.number(result)
         buffers = (*read, *map(operands.number, outputs))
-        return self._product(problem, inputs, result, operands, GemmEpilogue(use, buffers))
+        return self._product(problem, inputs, result, operands, tile, GemmEpilogue(use, buffers))
 
 
 def precision_of(fusion: func.FuncOp) -> str:

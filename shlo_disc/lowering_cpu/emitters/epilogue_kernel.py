@@ -34,9 +34,9 @@ def build_epilogue(frame: CpuFrame) -> tuple[Expr, ExprLike]:
     sums, length = frame.inputs[what.sums], what.row
     domain = dims_of(frame.outputs[0])
     step, first, past = map(frame.size_of, TILE_SIZES)
-    elements = frame.elements(frame.width())
+    columns = tile_of(element_of(sums.type).name, frame.options, frame.options.tile_registers).columns
+    elements = frame.elements(min(frame.width(), columns))
     tile = _tile_view(frame, sums, step)
-    columns = tile_of(element_of(sums.type).name, frame.options).columns
     divisible = columns % elements.width == 0 and frame.is_whole(elements.width, length)
 
     def row(linear: ir.Value) -> None:

@@ -41,13 +41,21 @@ def build_recurrence(frame: CpuFrame) -> tuple[Expr, Expr]:
     loops = loops_of(frame.fusion)
     total, cost = Expr.const(0), Expr.const(1)
     for found in loops:
-        half = ceildiv(found.rows * len(loops), 2)
-        most = Expr.minimum(found.rows, HEIGHT * ceildiv(found.rows, HEIGHT * PIECES))
-        block = Expr.maximum(1, Expr.minimum(half, most))
+        block = _rows_of_item(found.rows, len(loops), frame.options.pieces)
         LaneRecurrence(frame, found).emit(block, total)
         total = total + ceildiv(found.rows, block)
         cost = Expr.maximum(cost, block * row_cost(found))
     return total, cost
+
+
+def _rows_of_item(rows: Expr, loops: int, pieces: int | None) -> Expr:
+    """The rows of a work item of one of several loops: even parts, each a tile high at least unless a schedule says how
+    many there are."""
+    if pieces is not None:
+        return Expr.maximum(1, ceildiv(rows, pieces))
+    half = ceildiv(rows * loops, 2)
+    most = Expr.minimum(rows, Expr.maximum(HEIGHT, ceildiv(rows, PIECES)))
+    return Expr.maximum(1, Expr.minimum(half, most))
 
 
 class LaneRecurrence(RecurrenceKernel):

@@ -4,9 +4,9 @@
 A and B consist of words (`gemm_format.py`): elements, or neighbours along k that are multiplied by one instruction.
 
 One function a number of rows, from 1 to the most that the registers hold, so that no row is padded; the runtime
-(`gemm.cpp`) cuts a product of any size into such tiles. Two registers of columns and as many rows as fit leave enough
-registers for the row of B and a repeated word of A. After Goto and van de Geijn, "Anatomy of High-Performance Matrix
-Multiplication" (2008), and BLIS.
+(`gemm.cpp`) cuts a product of any size into such tiles. Two registers of columns, or one where a schedule says so, and
+as many rows as fit leave enough registers for the row of B and a repeated word of A. After Goto and van de Geijn,
+"Anatomy of High-Performance Matrix Multiplication" (2008), and BLIS.
 
     void gemm_f32(int64_t rows, const float *a, const float *b, int64_t b_step, float *c, int64_t c_step, int64_t k,
                   int64_t accumulate)
@@ -27,7 +27,7 @@ from shlo_disc.lowering_cpu.micro_kernels.gemm_format import AMX, MULTIPLIERS, M
 from shlo_disc.lowering_cpu.micro_kernels.llvm_writer import LlvmWriter
 from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.runtime.abi import TILE
-from shlo_disc.shape_dialect.dialect.host import GemmTile
+from shlo_disc.shape_dialect.dialect.host import TILE_REGISTERS, GemmTile
 
 DEPTH = 64
 """Words of a row of A that lie together; the runtime packs in the same blocks."""
@@ -49,15 +49,16 @@ def multiplier_of(tile: GemmTile) -> Multiplier:
     return MULTIPLIERS[tile.format.multiplier]
 
 
-def tile_of(element: str, options: CpuOptions) -> GemmTile:
-    """The tile of products of an element type."""
+def tile_of(element: str, options: CpuOptions, registers: int = TILE_REGISTERS) -> GemmTile:
+    """The tile of products of an element type, with so many registers in a row where tiles of that type may have."""
     format_ = format_of(element, options)
     multiplier = MULTIPLIERS[format_.multiplier]
     split = 0 if options.is_x86 or multiplier.sums != "i32" else _SPLIT
     if multiplier.name in AMX:
         return GemmTile(format_, options.vector_bits // 32, amx_kernel.ROWS, is_x86=True)
     sums = options.registers - 4 - multiplier.spare - split
-    return GemmTile(format_, options.vector_bits // 8 // _BYTES[multiplier.word], sums // 2, options.is_x86)
+    lanes = options.vector_bits // 8 // _BYTES[multiplier.word]
+    return GemmTile(format_, lanes, sums // registers, options.is_x86, registers)
 
 
 def micro_kernels(tile: GemmTile) -> list[tuple[str, str]]:
@@ -117,7 +118,7 @@ class _Kernel(LlvmWriter):
         self.rows = rows
         self.multiplier = multiplier_of(tile)
         self.has_offset = self.multiplier.name == "i8x4"
-        self.registers = 2 * (rows + self.has_offset)
+        self.registers = tile.registers * (rows + self.has_offset)
         self.chains = max(1, FEWEST_CHAINS // self.registers)
         self.words = f"vector<{tile.lanes}x{self.multiplier.word}>"
         self.vector = f"vector<{tile.lanes}x{self.multiplier.sums}>"
@@ -195,7 +196,7 @@ class _Kernel(LlvmWriter):
         if self.has_offset:
             offsets = totals[len(places) :]
             totals = [
-                self.op(f"llvm.{subtract} {t}, {offsets[i % 2]} : {self.vector}")
+                self.op(f"llvm.{subtract} {t}, {offsets[i % self.tile.registers]} : {self.vector}")
                 for i, t in enumerate(totals[: len(places)])
             ]
         adds = self.op(f'llvm.icmp "ne" %accumulate, {self.zero} : i64')
@@ -218,9 +219,13 @@ class _Kernel(LlvmWriter):
         places: list[str] = []
         row = "%c"
         for _ in range(self.rows):
-            places += [row, self._element(row, self.tile.lanes)]
+            places += self._along(row)
             row = self._element(row, "%c_step")
         return places
+
+    def _along(self, row: str) -> list[str]:
+        """The addresses of a row's registers."""
+        return [row, *(self._element(row, i * self.tile.lanes) for i in range(1, self.tile.registers))]
 
     def _outer(self) -> None:
         """Over blocks of A."""
@@ -265,9 +270,9 @@ class _Kernel(LlvmWriter):
         """One word of each row of A times one row of B."""
         if self.fetches:
             first = self._element(b, self.ahead)
-            self._fetch(first)
-            self._fetch(self._element(first, self.tile.lanes))
-        columns = [self._load(b, self.words), self._load(self._element(b, self.tile.lanes), self.words)]
+            for place in self._along(first):
+                self._fetch(place)
+        columns = [self._load(place, self.words) for place in self._along(b)]
         result: list[str] = []
         for row in range(self.rows):
             value = self._repeated(self._element(a, row * DEPTH) if row else a)

@@ -91,16 +91,22 @@ class KernelUse:
     threads: int = 0
 
 
+TILE_REGISTERS = 2
+"""Vector registers in a row of a tile, unless a schedule says otherwise."""
+
+
 @dataclass(frozen=True)
 class ChosenKernel:
     """The attribute `disc.kernel` of a call: the kernel, and its choices at run time.
 
-    clears: the numbers of the results that must be zero before it runs.
+    clears: the numbers of the results that must be zero before it runs. registers: those in a row of the tiles of the
+    product or attention that it is a part of.
     """
 
     use: KernelUse
     guards: tuple[Guard, ...] = ()
     clears: tuple[int, ...] = ()
+    registers: int = TILE_REGISTERS
 
 
 def kernel_of(call: ir.OpView | ir.Operation) -> ChosenKernel:
@@ -171,22 +177,24 @@ class PackedFormat:
 
 @dataclass(frozen=True)
 class GemmTile:
-    """The micro-kernel of a GEMM: at most `rows` by `columns` accumulators, two registers of `lanes` for each row."""
+    """The micro-kernel of a GEMM: at most `rows` by `columns` accumulators, `registers` of `lanes` for each row."""
 
     format: PackedFormat
     lanes: int
     rows: int
     is_x86: bool = False
+    registers: int = TILE_REGISTERS
 
     @property
     def columns(self) -> int:
-        """Columns of a tile, two registers."""
-        return 2 * self.lanes
+        """Columns of a tile."""
+        return self.registers * self.lanes
 
     @property
     def name(self) -> str:
         """The function that computes a tile of any number of rows."""
-        return f"gemm_{self.format.multiplier}"
+        name = f"gemm_{self.format.multiplier}"
+        return name if self.registers == TILE_REGISTERS else f"{name}_by_{self.registers}"
 
 
 @dataclass(frozen=True)
@@ -415,7 +423,7 @@ def write_op(
 
 __all__ = [
     "CALL", "DYNAMIC_DIMS", "FUSION", "GUARDS", "KERNEL", "KERNELS", "PRECISIONS", "RECORDS", "RUNTIME_SIZE",
-    "AttentionCall", "AttentionGradientCall", "Bind", "Bytes", "Check", "ChosenKernel", "Constant",
+    "TILE_REGISTERS", "AttentionCall", "AttentionGradientCall", "Bind", "Bytes", "Check", "ChosenKernel", "Constant",
     "ConvolutionCall", "DeviceEpilogue", "DeviceProduct", "Gemm", "GemmEpilogue", "GemmProduct", "GemmTile",
     "Guard", "KernelUse", "LibraryCall", "LibraryEpilogue", "Packed", "PackedFormat", "Plan", "Size",
     "buffer_type", "call_of", "kernel_attribute", "kernel_of", "write_op",

@@ -1,161 +1,198 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Schedules by measuring: which of a few ways to write each kernel is the fastest over the shapes that matter.
+"""Schedules by measuring: the form of each kernel that is the fastest over the shapes that matter.
 
-As in DietCode (Zheng et al., 2022) the candidates do not depend on the shape, and a kernel is chosen for all shapes
-together. The program is compiled once for each candidate, applied to all kernels, and every command is timed at every
-shape; since kernels do not influence each other, the best candidate of each is taken for itself, and the whole is
-compared with the default at the end.
+As in DietCode (Zheng et al., 2022) the forms do not depend on the shape, and a kernel has one for all shapes: the one
+with the least time, weighted by how often calls have each shape, that is slower than the default at none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shlo_disc.api.compile import compile as build
-from shlo_disc.driver.executable import Executable
+from shlo_disc.driver.cache import TunedMachine, TuningRecord, TuningRecords
 from shlo_disc.errors import OptionError
-from shlo_disc.options import KernelSchedule, Options, Schedule
-from shlo_disc.report.synthetic import check_dims, load_flat, synthetic_arguments
-from shlo_disc.runtime.clients import client
+from shlo_disc.options import Options, Schedule
+from shlo_disc.report.synthetic import check_dims
+from shlo_disc.tools.tune.measure import Job, LocalMeasurer, Measurer, Pair
+from shlo_disc.tools.tune.programs import PlannedProgram
+from shlo_disc.tools.tune.search import NOISE, Search, schedule_of
+from shlo_disc.tools.tune.shapes import Stated, WeightedShape, distribution, load_shapes, parse_shape
 
-CANDIDATES = (
-    KernelSchedule(),
-    KernelSchedule(unroll=1),
-    KernelSchedule(unroll=2),
-    KernelSchedule(unroll=4),
-    KernelSchedule(serial_work=75_000),
-    KernelSchedule(serial_work=1_200_000),
-)
-"""Schedules to try; the first one is the default."""
+BUDGET = 60.0
+"""Seconds of a search, unless stated otherwise."""
 
-LEAST_GAIN = 0.03
-"""The part of its time that a kernel has to save over the default."""
+_JOBS = 100
+"""Measurements within the budget, at least; what a program takes to compile and to load comes on top."""
 
-Shape = Mapping[str, int]
-Times = dict[str, list[float]]
-"""Seconds of each kernel, a number for each of its commands at each shape."""
+_CHECKS = 7
+"""Loads of the default and of the result that are compared at the end."""
+
+_FOR_CHECKS = 0.25
+"""The part of the budget that is kept for these."""
+
+_WHOLE_NOISE = 0.01
+"""The part of the time of whole calls at a shape by which the result may seem slower than the default."""
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Tuning:
     """The findings: the schedule, and the time of whole calls with it over that with the default, for each shape.
 
-    `gains`: for each kernel that is not left as it is, its time over the default's (geometric mean over commands and
-    shapes).
+    `gains`: for each kernel that is not left as it is, its weighted time over the default's. `measured`: the number of
+    forms that were measured.
     """
 
     schedule: Schedule
     gains: dict[str, float]
-    ratios: tuple[tuple[Shape, float], ...]
+    ratios: tuple[tuple[WeightedShape, float], ...]
+    measured: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Everything as numbers, texts, lists and dicts."""
-        ratios = [{"dims": dict(shape), "ratio": ratio} for shape, ratio in self.ratios]
-        return {"schedule": self.schedule.to_json(), "gains": self.gains, "ratios": ratios}
+        ratios = [{"dims": dict(shape.dims), "weight": shape.weight, "ratio": ratio} for shape, ratio in self.ratios]
+        found = {"schedule": self.schedule.to_json(), "gains": self.gains, "ratios": ratios}
+        return {**found, "measured": self.measured}
 
     def __str__(self) -> str:
         lines = [f"{name}: {self.schedule.of(name)}, {gain:.2f} of the time" for name, gain in self.gains.items()]
-        sizes = [", ".join(f"{name}={value}" for name, value in shape.items()) for shape, _ in self.ratios]
-        lines += [f"{size}: {ratio:.2f} of the time" for size, (_, ratio) in zip(sizes, self.ratios, strict=True)]
+        lines += [f"{shape}: {ratio:.2f} of the time" for shape, ratio in self.ratios]
         return "\n".join(lines or ["nothing is faster than the default"])
 
 
 def tune(
     program: Any,
-    shapes: Sequence[Shape],
+    shapes: Iterable[Stated],
     *,
     options: Options | None = None,
-    rounds: int = 15,
-    say: Callable[[str], None] = lambda text: None,
+    budget: float = BUDGET,
+    measurer: Measurer | None = None,
+    keep: bool = True,
+    say: Say = lambda text: None,
     **compile_arguments: Any,
 ) -> Tuning:
-    """Find a schedule for a program, as `compile` takes it, over shapes such as [{"b": 1, "s": 7}, {"b": 8, "s": 64}].
+    """Find a schedule for a program, as `compile` takes it, over shapes such as {"b": 1, "s": 7}.
 
-    Give `Executable.seen_shapes()` for those that a program has met. Each candidate is compiled once and run `rounds`
-    times at every shape, in turns, on synthetic arguments; `say` is told what is going on. The result goes into
-    `Options(schedule=...)` or a file. Raises OptionError without shapes, and what `compile` and a call raise.
+    A pair of a shape and a number weighs the shape: how often calls have it. Give `Executable.seen_shapes()` for the
+    shapes that a program has met. The search takes some `budget` seconds, or ends before where no form is left to try;
+    `say` is told what is going on. It starts from what was recorded on this machine, and with `keep` its findings are
+    recorded there for `Options(tuned=True)`. measurer: runs the measurements; in this process by default. The result
+    goes into `Options(schedule=...)` or a file. Raises OptionError without shapes, and what `compile` and a call raise.
     """
-    if not shapes:
-        raise OptionError("tune needs at least one shape, e.g. {'b': 8, 's': 64}")
-    base = Options() if options is None else options
-
-    def compiled(schedule: Schedule) -> Executable:
-        return build(program, options=replace(base, schedule=schedule, cache_dir=""), **compile_arguments)
-
-    executables = []
-    for candidate in CANDIDATES:
-        say(f"compiling for {candidate}")
-        executables.append(compiled(Schedule(default=candidate)))
-    for shape in shapes:
-        check_dims(shape, executables[0].artifact.header)
-    times = _measure(executables, shapes, rounds, say)
-    chosen, gains = _choose(times)
-    if not chosen:
-        return Tuning(Schedule(), {}, ())
-    schedule = Schedule(chosen)
-    say(f"compiling with {len(chosen)} kernels changed")
-    default, tuned = (_totals(found) for found in _measure([executables[0], compiled(schedule)], shapes, rounds, say))
-    ratios = [new / old for new, old in zip(tuned, default, strict=True)]
-    if _geometric_mean(ratios) >= 1:
-        return Tuning(Schedule(), {}, ())
-    return Tuning(schedule, gains, tuple(zip(shapes, ratios, strict=True)))
-
-
-def _measure(
-    executables: Sequence[Executable], shapes: Sequence[Shape], rounds: int, say: Callable[[str], None]
-) -> list[list[Times]]:
-    """For each executable and shape, the least seconds of each command, by kernel."""
-    loaded = [load_flat(client(e.options.threads), e.artifact) for e in executables]
-    names = [[launch.name for launch in e.kernels] for e in executables]
-    found: list[list[Times]] = [[] for _ in executables]
-    for shape in shapes:
-        say(f"measuring at {', '.join(f'{name}={value}' for name, value in shape.items())}")
-        arguments = synthetic_arguments(executables[0].artifact.header, shape)
-        least = [[math.inf] * len(own) for own in names]
-        for _ in range(rounds):
-            for program, seconds in zip(loaded, least, strict=True):
-                for number, command in enumerate(program.profile(arguments)):
-                    if command.calls:
-                        seconds[number] = min(seconds[number], command.seconds)
-        for own, seconds, result in zip(names, least, found, strict=True):
-            times: Times = {}
-            for name, value in zip(own, seconds, strict=True):
-                times.setdefault(name, []).append(value)
-            result.append(times)
+    stated = distribution(shapes)
+    if not 0 < budget < float("inf"):
+        raise OptionError(f"the budget is a number of seconds above 0, not {budget!r}")
+    base = replace(options or Options(), schedule=Schedule(), tuned=False)
+    machine, records = TunedMachine.here(base), TuningRecords.here() if keep else None
+    say("compiling")
+    planned = PlannedProgram(program, base, **compile_arguments)
+    for shape in stated:
+        check_dims(shape.dims, planned.header)
+    known = {} if records is None else records.load(machine)
+    run = _Run(planned, stated, machine, measurer or LocalMeasurer(), budget, say)
+    found = run.tuning(known)
+    if records is not None and run.found:
+        records.store(machine, run.found)
     return found
 
 
-def _choose(found: Sequence[Sequence[Times]]) -> tuple[dict[str, KernelSchedule], dict[str, float]]:
-    """The best candidate of each kernel whose gain is worth it."""
-    chosen: dict[str, KernelSchedule] = {}
-    gains: dict[str, float] = {}
-    names = dict.fromkeys(name for times in found[0] for name in times)
-    for name in names:
-        default = [t for times in found[0] for t in times[name]]
-        ratios = {}
-        for candidate, shapes in zip(CANDIDATES[1:], found[1:], strict=True):
-            own = [t for times in shapes for t in times[name]]
-            timed = [
-                a / b for a, b in zip(own, default, strict=True) if math.isfinite(a) and math.isfinite(b) and b > 0
-            ]
-            if timed:
-                ratios[candidate] = _geometric_mean(timed)
-        best = min(ratios, key=lambda c: ratios[c], default=None)
-        if best is not None and ratios[best] < 1 - LEAST_GAIN:
-            chosen[name], gains[name] = best, ratios[best]
-    return chosen, gains
+class _Run:
+    """One search, from its first measurement to the check of its result. `found`: what to record, by content."""
+
+    def __init__(
+        self,
+        planned: PlannedProgram,
+        shapes: list[WeightedShape],
+        machine: TunedMachine,
+        measurer: Measurer,
+        budget: float,
+        say: Say,
+    ):
+        self.planned, self.shapes, self.machine, self.measurer = planned, shapes, machine, measurer
+        self.budget, self.say = budget, say
+        self.start = time.perf_counter()
+        self.default = planned.artifact(Schedule()).serialize()
+        self.found: dict[str, TuningRecord] = {}
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.start
+
+    def tuning(self, known: Mapping[str, TuningRecord]) -> Tuning:
+        """Search, and check what was found."""
+        self.say(f"measuring at {'; '.join(map(str, self.shapes))}")
+        (_, first), *_ = self._measure([Schedule()])
+        search = Search(self.planned.kernels, self.shapes, first, known)
+        while self.elapsed < (1 - _FOR_CHECKS) * self.budget:
+            schedules = search.next_schedules(self.measurer.width)
+            if not schedules:
+                break
+            for schedule, pair in self._measure(schedules):
+                search.add(schedule, pair)
+            forms, faster = search.measured_count(), len(search.best())
+            self.say(f"{self.elapsed:.0f} of {self.budget:g} s: {forms} forms measured, {faster} kernels are faster")
+        return self._checked(search)
+
+    def _measure(self, schedules: list[Schedule]) -> list[tuple[Schedule, Pair]]:
+        """The times of the default beside each schedule, of those that a machine of the kind has run.
+
+        Raises OptionError where none has.
+        """
+        artifacts = {schedule.key(): self.planned.artifact(schedule).serialize() for schedule in schedules}
+        seconds = self.budget / _JOBS
+        jobs = [Job(self.default, artifacts[s.key()], self.shapes, self.machine, seconds) for s in schedules]
+        measured = zip(schedules, self.measurer.measure(jobs), strict=True)
+        found = [(schedule, pair) for schedule, pair in measured if pair is not None]
+        if not found:
+            raise OptionError(f"no machine that was asked to measure has the processor {self.machine.processor!r}")
+        return found
+
+    def _checked(self, search: Search) -> Tuning:
+        """The best forms, without those that turn out to be slower at a shape, compared with the default as a whole."""
+        chosen = search.best()
+        ratios: list[float] = []
+        while chosen:
+            self.say(f"checking {len(chosen)} kernels")
+            pairs = [pair for _, pair in self._measure([schedule_of(chosen)] * _CHECKS)]
+            slow = _slower(search, chosen, pairs)
+            ratios = [_whole(pairs, place) for place in range(len(self.shapes))]
+            if not slow and max(ratios) > 1 + _WHOLE_NOISE:
+                slow = [max(chosen, key=search.ratio)]
+            if not slow:
+                break
+            chosen = {} if self.elapsed > 2 * self.budget else {n: form for n, form in chosen.items() if n not in slow}
+        if chosen and sum(s.weight * math.log(ratio) for s, ratio in zip(self.shapes, ratios, strict=True)) >= 0:
+            chosen = {}
+        self.found = search.finish(chosen)
+        if not chosen:
+            return Tuning(Schedule(), {}, (), search.measured_count())
+        gains = {name: search.ratio(names) for names in chosen for name in names}
+        return Tuning(schedule_of(chosen), gains, tuple(zip(self.shapes, ratios, strict=True)), search.measured_count())
 
 
-def _totals(shapes: Sequence[Times]) -> list[float]:
-    """Seconds of all timed commands at each shape."""
-    return [sum(t for own in times.values() for t in own if math.isfinite(t)) for times in shapes]
+def _slower(search: Search, chosen: Mapping[tuple[str, ...], Any], pairs: list[Pair]) -> list[tuple[str, ...]]:
+    """The kernels that are slower than by default at a shape, or not faster over all."""
+    found = []
+    for own in search.searches:
+        if own.kernel.names in chosen:
+            seen = [search.compared(own.kernel, pair) for pair in pairs]
+            by_shape = map(statistics.median, zip(*(each.by_shape for each in seen), strict=True))
+            if statistics.median(each.ratio for each in seen) >= 1 or max(by_shape) >= 1 + NOISE:
+                found.append(own.kernel.names)
+    return found
 
 
-def _geometric_mean(ratios: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+def _whole(pairs: list[Pair], place: int) -> float:
+    """The time of a whole call over that by default at a shape: the median over turns, and over loads."""
+    turns = [[b / a for a, b in zip(old.calls[place], new.calls[place], strict=True)] for old, new in pairs]
+    return statistics.median(map(statistics.median, turns))
 
 
-__all__ = ["CANDIDATES", "Tuning", "tune"]
+__all__ = ["BUDGET", "Tuning", "WeightedShape", "load_shapes", "parse_shape", "tune"]
