@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import importlib
 import importlib.util
 import os
 import re
+import socket
 from typing import Any
 
 from shlo_disc.runtime import callbacks
@@ -19,6 +21,7 @@ from . import exported
 PLATFORM = "shlo_disc"
 GPU_PLATFORM = "shlo_disc_cuda"
 """There when JAX_PLATFORMS names it: asking for GPUs takes memory of each."""
+ADDRESS_VARIABLE = "SHLO_DISC_EXCHANGE_ADDRESS"
 _PRIORITY = -100  # below the CPU's 0: the platform is used when JAX_PLATFORMS names it first, or on request
 
 
@@ -66,7 +69,8 @@ def client_options() -> dict[str, int | str]:
 
     As many devices as JAX users ask for with the settings for CPU devices: the JAX option `jax_num_cpu_devices`, or
     XLA's flag `--xla_force_host_platform_device_count`. So it is with asynchronous calls, by the option
-    `jax_cpu_enable_async_dispatch`. With `jax.distributed`, why MPI cannot be used, if so.
+    `jax_cpu_enable_async_dispatch`. With `jax.distributed`, why MPI cannot be used, if so, and where the other
+    processes find this one.
     """
     import jax
     from jax._src import distributed, xla_bridge
@@ -84,6 +88,9 @@ def client_options() -> dict[str, int | str]:
         failure = _load_mpi()
         if failure:
             options["mpi_failure"] = failure
+        if _is_asked_for(PLATFORM):
+            options["address"] = os.environ.get(ADDRESS_VARIABLE) or _own_address(distributed.global_state)
+            _leave_at_exit()
     wanted = getattr(xla_bridge, "_CPU_ENABLE_ASYNC_DISPATCH", None)
     options["asynchronous"] = int(wanted is None or wanted.value)
     _wait_at_exit()  # the last to be registered is the first to be called: before the process leaves its job
@@ -112,14 +119,30 @@ def _load_mpi() -> str:
     """Load and initialise the MPI library that mpi4py finds, which also finalises it. Returns why it is not."""
     if not _is_asked_for(PLATFORM):  # other platforms' jobs are no concern of ours
         return f"JAX_PLATFORMS does not name {PLATFORM}"
-    from shlo_disc.runtime.native_module import leave_job
-
     try:
         importlib.import_module("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:
         return str(error) or type(error).__name__
-    atexit.register(leave_job)  # before MPI is finalised, and before JAX waits for the other processes
     return ""
+
+
+@functools.cache
+def _leave_at_exit() -> None:
+    """Have the process tell the others that it ends, before MPI is finalised, and before JAX waits for them."""
+    from shlo_disc.runtime.native_module import leave_job
+
+    atexit.register(leave_job)
+
+
+def _own_address(state: Any) -> str:
+    """The address by which this machine reaches JAX's coordinator, which the other processes reach as well."""
+    host, _, port = (getattr(state, "coordinator_address", None) or "").rpartition(":")
+    with contextlib.suppress(OSError, ValueError):
+        for family, kind, *_, place in socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM):
+            with socket.socket(family, kind) as probe:
+                probe.connect(place)  # sends nothing
+                return str(probe.getsockname()[0])
+    return "127.0.0.1"
 
 
 def _register_ffi_target(name: str, function: Any, platform: str, /, api_version: int = 1, traits: Any = None) -> None:

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs over the devices of several processes, which `test_processes.py` starts with mpiexec.
 
-`python -m tests.pjrt.process_programs PORT FILE NAME...` runs what is named, in each process: programs of
-`device_programs.py`, compared with four of XLA's CPU devices in the same process, and what is here. Process i writes
-"ok" or what is wrong for each, as JSON, into FILE.i.
+`python -m tests.pjrt.process_programs PORT FILE NAME...` runs what is named, in each process. There are several of
+them, under mpiexec or with numbers in the variable PROCESS. It runs programs of `device_programs.py`, compared with
+four of XLA's CPU devices in the same process, and what is here. Process i writes "ok" or what is wrong for each, as
+JSON, into FILE.i.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -165,6 +169,28 @@ def a_process_ends() -> None:
         refused(sums, "has ended")
 
 
+def a_process_is_lost() -> None:
+    """The last process is killed between two steps; the others end with its number, and soon."""
+    step = jax.jit(lambda x: jax.nn.tanh(x).sum())
+    mesh, last = line(jax.devices()), jax.process_count() - 1
+    for rows in range(1, 200):
+        if rows == 5 and jax.process_index() == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        mine = ramp(rows * len(jax.local_devices()), 3)
+        x = jax.make_array_from_process_local_data(NamedSharding(mesh, P("i")), mine)
+        begin = time.monotonic()
+        try:
+            jax.block_until_ready(step(x))
+        except jax.errors.JaxRuntimeError as error:
+            assert f"process {last}" in str(error), str(error)
+            assert rows >= 5 and time.monotonic() - begin < 20, (rows, time.monotonic() - begin)
+            return
+    raise AssertionError("there is no error")
+
+
+LOST = {"a_process_is_lost": a_process_is_lost}
+
+
 def compare(name: str) -> None:
     """A program over the devices of all processes, against XLA's CPU in this one."""
     each, share = len(jax.local_devices()), 4 // jax.process_count()
@@ -182,7 +208,8 @@ def compare(name: str) -> None:
 def run(name: str) -> str:
     """The outcome, or the failure."""
     try:
-        CHECKS[name]() if name in CHECKS else compare(name)
+        checks = {**CHECKS, **LOST}
+        checks[name]() if name in checks else compare(name)
         return "ok"
     except Exception:
         return traceback.format_exc()[-3000:]
@@ -190,9 +217,16 @@ def run(name: str) -> str:
 
 def main() -> None:
     port, file, *names = sys.argv[1:]
-    jax.distributed.initialize(f"127.0.0.1:{port}", cluster_detection_method="mpi4py")
+    address, own = f"127.0.0.1:{port}", os.environ.get("PROCESS")  # "2 of 4"; None under mpiexec
+    if own is None:
+        jax.distributed.initialize(address, cluster_detection_method="mpi4py")
+    else:
+        number, count = map(int, own.split(" of "))
+        jax.distributed.initialize(address, num_processes=count, process_id=number)
     outcomes = {name: run(name) for name in names}
     Path(f"{file}.{jax.process_index()}").write_text(json.dumps(outcomes))
+    if LOST.keys() & set(names):
+        os._exit(0)  # JAX would wait for the others
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,26 @@ def launch(folder: Path, processes: int, devices: int, *names: str) -> list[dict
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
     return [json.loads((folder / f"outcomes.{index}").read_text()) for index in range(processes)]
+
+
+def launch_apart(folder: Path, processes: int, devices: int, *names: str) -> list[dict[str, str] | None]:
+    """As `launch`, without mpiexec: processes find each other through JAX's coordinator. None for one that is lost."""
+    flags = f"--xla_force_host_platform_device_count={devices} --xla_cpu_collective_timeout_seconds=60"
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "shlo_disc,cpu", "XLA_FLAGS": flags}
+    command = [sys.executable, "-m", "tests.pjrt.process_programs", str(free_port()), str(folder / "outcomes"), *names]
+    started = []
+    for number in range(processes):
+        output = (folder / f"output.{number}").open("w")
+        own = {**env, "PROCESS": f"{number} of {processes}"}
+        started.append(subprocess.Popen(command, env=own, stdout=output, stderr=subprocess.STDOUT))
+    try:
+        for process in started:
+            process.wait(timeout=200)
+    finally:
+        for process in started:
+            process.kill()
+    places = [folder / f"outcomes.{number}" for number in range(processes)]
+    return [json.loads(place.read_text()) if place.exists() else None for place in places]
 
 
 def expect_ok(outcomes: list[dict[str, str]], *names: str) -> None:
@@ -110,6 +131,11 @@ class Store:
         return self.values.get(key, self.others)
 
 
+def told(device_count: int, place: str = "") -> bytes:
+    """An introduction of another process, which has no MPI."""
+    return f"{device_count}\n{place}\nnot tried\n{'' if place else 'no address'}".encode()
+
+
 def job(plugin: Any, node: int, device_count: int, others: bytes) -> Any:
     """The client of one of two processes."""
     options = {"num_nodes": 2, "node_id": node, "mpi_failure": "not tried", "device_count": device_count}
@@ -125,7 +151,7 @@ def all_devices(plugin: Any, client: Any) -> list[Any]:
 
 
 def test_clients_find_each_other(plugin: Any) -> None:
-    first, second = job(plugin, 0, 1, b"2 "), job(plugin, 1, 2, b"1 ")
+    first, second = job(plugin, 0, 1, told(2)), job(plugin, 1, 2, told(1))
     assert (first.process_index, second.process_index) == (0, 1)
     for client in first, second:
         assert [d.id for d in all_devices(plugin, client)] == [0, 1, 2]
@@ -141,14 +167,28 @@ def test_clients_find_each_other(plugin: Any) -> None:
 
 
 def test_an_introduction_that_is_none(plugin: Any) -> None:
-    for others in (b"", b"2", b"many ", b"0 ", b"-1 "):
+    for others in (b"", b"2", b"many\n\n\n", b"0\n\n\n", b"-1\n\n\n", b"2\n\n\n\n", b"2 ", b"2\n\n"):
         with pytest.raises(errors.InvalidArgument):
             job(plugin, 0, 1, others)
 
 
 def test_collectives_without_a_transport(plugin: Any) -> None:
-    client = job(plugin, 0, 1, b"2 ")
-    with pytest.raises(errors.PjrtError, match="(?s)needs MPI.*process 0: not tried"):
+    client = job(plugin, 0, 1, told(2))
+    with pytest.raises(errors.PjrtError, match="(?s)needs an exchange.*process 0: not tried.*no option address"):
+        client.compile(GATHER, options=options_module.CompileOptions(num_replicas=3))
+    client.close()
+
+
+def test_addresses_of_processes(plugin: Any) -> None:
+    options = {"num_nodes": 2, "node_id": 0, "mpi_failure": "not tried", "device_count": 1}
+    for address in ("localhost.", "nowhere", "300.0.0.1"):
+        client = client_module.Client(plugin, options={**options, "address": address}, kv_store=Store(told(2, "x 1 y")))
+        with pytest.raises(errors.PjrtError, match="is no address of a machine"):
+            client.compile(GATHER, options=options_module.CompileOptions(num_replicas=3))
+        client.close()
+    others = Store(told(2, "somewhere without a secret"))
+    client = client_module.Client(plugin, options={**options, "node_id": 1, "address": "127.0.0.1"}, kv_store=others)
+    with pytest.raises(errors.PjrtError, match="a process has no address"):
         client.compile(GATHER, options=options_module.CompileOptions(num_replicas=3))
     client.close()
 
@@ -163,6 +203,32 @@ def test_options_of_a_job(plugin: Any) -> None:
         with pytest.raises(errors.InvalidArgument, match=message):
             client_module.Client(plugin, options=options, kv_store=store)
 
-    refused("node_id is 2, and there are 2 nodes", Store(b"1 "), num_nodes=2, node_id=2)
-    refused("num_nodes is a number from 1", Store(b"1 "), num_nodes=0)
+    refused("node_id is 2, and there are 2 nodes", Store(told(1)), num_nodes=2, node_id=2)
+    refused("num_nodes is a number from 1", Store(told(1)), num_nodes=0)
     refused("needs the callbacks", None, num_nodes=2, node_id=0)
+
+
+# ---- over TCP -------------------------------------------------------------------------------------------------------
+
+
+def test_two_processes_without_mpi(tmp_path: Path) -> None:
+    names = ("devices_of_all_processes", "sums_in_the_order_of_devices", "one_program_for_all_shapes")
+    found = launch_apart(tmp_path, 2, 2, *names)
+    assert found == [dict.fromkeys(names, "ok")] * 2, (found, (tmp_path / "output.0").read_text()[-3000:])
+
+
+@pytest.mark.slow
+def test_four_processes_without_mpi(tmp_path: Path) -> None:
+    names = (*CHECKS, *PROGRAMS)
+    found = launch_apart(tmp_path, 4, 4, *names)
+    assert found == [dict.fromkeys(names, "ok")] * 4, (found, (tmp_path / "output.0").read_text()[-3000:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attempt", range(20))
+def test_a_process_that_is_killed(tmp_path: Path, attempt: int) -> None:
+    name = "a_process_is_lost"
+    begin = time.monotonic()
+    found = launch_apart(tmp_path, 4, 1, name)
+    assert found == [*[{name: "ok"}] * 3, None], (found, (tmp_path / "output.0").read_text()[-3000:])
+    assert time.monotonic() - begin < 90

@@ -88,8 +88,8 @@ void SpanningRun::wait_for(std::span<const std::unique_ptr<Message>> messages) {
       if (waited > grace)
         transport_.check_present(messages[done]->process);
       if (waited > timeout_)
-        throw ExchangeFailure("a collective has waited for another process for " + std::to_string(timeout_.count()) +
-                              " seconds");
+        throw ExchangeFailure("a collective has waited for process " + std::to_string(messages[done]->process) +
+                              " for " + std::to_string(timeout_.count()) + " seconds");
     }
     if (turn < eager)
       std::this_thread::yield();

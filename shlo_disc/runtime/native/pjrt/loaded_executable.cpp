@@ -40,7 +40,7 @@ Placement::Placement(PJRT_Client &client, const Code &code)
     code.on(*device);
   if (spans_processes() && !client.processes.transport && has_collectives(code.program()))
     throw Failure(PJRT_Error_Code_FAILED_PRECONDITION,
-                  "a program with collectives between processes needs MPI, by the extra 'mpi' of shlo_disc; " +
+                  "a program with collectives needs an exchange between the processes, which there is not: " +
                       client.processes.obstacle);
 }
 

@@ -3,6 +3,7 @@
 
 #include "collectives/mpi_transport.h"
 #include "collectives/spanning_run.h"
+#include "collectives/tcp_transport.h"
 #include "error.h"
 
 #include <algorithm>
@@ -98,19 +99,35 @@ private:
   mutable PJRT_CallbackError make_error_ = make_error;
 };
 
-/// What a process tells the others: how many devices it has and, if so, why it cannot exchange with them.
+/// What a process tells the others: how many devices it has, where it is found by TCP, and, if so, why it cannot exchange
+/// by MPI, or at all.
 struct Introduction {
   int device_count;
-  std::string obstacle;
+  std::string place, without_mpi, obstacle;
 
-  std::string text() const { return std::to_string(device_count) + " " + obstacle; }
+  std::string text() const {
+    return std::to_string(device_count) + "\n" + place + "\n" + one_line(without_mpi) + "\n" + one_line(obstacle);
+  }
 
   static Introduction of(const std::string &text) {
+    std::vector<std::string> lines(1);
+    for (char letter : text)
+      if (letter == '\n')
+        lines.emplace_back();
+      else
+        lines.back() += letter;
     int64_t count = 0;
-    auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (code != std::errc() || end == text.data() + text.size())
+    const std::string &first = lines.front();
+    auto [end, code] = std::from_chars(first.data(), first.data() + first.size(), count);
+    if (lines.size() != 4 || code != std::errc() || end != first.data() + first.size())
       fail_argument("another process of the job has another version of shlo_disc");
-    return {checked_device_count(count), end + 1};
+    return {checked_device_count(count), lines[1], lines[2], lines[3]};
+  }
+
+private:
+  static std::string one_line(std::string text) {
+    std::ranges::replace(text, '\n', ' ');
+    return text;
   }
 };
 
@@ -122,16 +139,36 @@ int clients_before(int node) {
   return clients[node]++;
 }
 
-std::string own_obstacle(const ClientOptions &options) {
+std::string why_without_mpi(const ClientOptions &options) {
   if (!options.mpi_failure.empty())
     return options.mpi_failure;
-  if (options.device_count > SpanningRun::kDevices)
-    return "there are more than " + std::to_string(SpanningRun::kDevices) + " devices in a process";
   try {
-    MpiLibrary::instance();
-    return "";
+    const MpiLibrary &mpi = MpiLibrary::instance();
+    int size = 0;
+    mpi.check(mpi.comm_size(mpi.world, &size));
+    return size == options.num_nodes ? "" : "MPI knows " + std::to_string(size) + " of the job's processes";
   } catch (const ExchangeFailure &failure) {
     return failure.what();
+  }
+}
+
+/// Waits for the other processes at an address, unless there is an obstacle to any exchange.
+std::optional<TcpListener> introduce(const ClientOptions &options, Introduction &own) {
+  own.device_count = options.device_count;
+  own.without_mpi = why_without_mpi(options);
+  if (options.device_count > SpanningRun::kDevices) {
+    own.obstacle = "there are more than " + std::to_string(SpanningRun::kDevices) + " devices in a process";
+    return std::nullopt;
+  }
+  try {
+    if (options.address.empty())
+      throw ExchangeFailure("no option address says where the other processes find this one");
+    TcpListener listener(options.address);
+    own.place = listener.place();
+    return listener;
+  } catch (const ExchangeFailure &failure) {
+    own.obstacle = own.without_mpi.empty() ? "" : own.without_mpi + "; " + failure.what();
+    return std::nullopt;
   }
 }
 
@@ -170,6 +207,8 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) : max_p
       collective_timeout = std::chrono::seconds(checked_number(values[i], 1, std::numeric_limits<int>::max()));
     else if (name == "mpi_failure" && values[i].type == PJRT_NamedValue_kString)
       mpi_failure = text_of(values[i]);
+    else if (name == "address" && values[i].type == PJRT_NamedValue_kString)
+      address = text_of(values[i]);
     else if (name == "trusts_programs")
       trusts_programs = checked_number(values[i], 0, 1) == 1;
     else if (name == "asynchronous")
@@ -186,7 +225,7 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) : max_p
       trust = values[i].type == PJRT_NamedValue_kBool ? values[i].bool_value : checked_number(values[i], 0, 1) == 1;
     else if (name != "partition_index") // of machines that share a fast network, which makes no difference here
       fail_argument("'" + name + "' is no option of a client, or its value has another type; the options "
-                    "are device_count, gpus, node_id, num_nodes, collective_timeout_seconds, mpi_failure, trusts_programs, trust, "
+                    "are device_count, gpus, node_id, num_nodes, collective_timeout_seconds, mpi_failure, address, trusts_programs, trust, "
                     "asynchronous, max_programs, compiler, compile_seconds and blas");
   }
   if (!gpus.empty())
@@ -207,20 +246,31 @@ Processes join(const ClientOptions &options, const PJRT_Client_Create_Args &args
   }
   KeyValueStore store(args);
   std::string prefix = "shlo_disc/client " + std::to_string(clients_before(options.node_id)) + "/process ";
-  store.put(prefix + std::to_string(options.node_id), Introduction{options.device_count, own_obstacle(options)}.text());
+  Introduction own{};
+  std::optional<TcpListener> listener = introduce(options, own);
+  store.put(prefix + std::to_string(options.node_id), own.text());
+  bool has_mpi = true;
+  std::vector<std::string> places;
   for (int node = 0; node < options.num_nodes; ++node) {
-    auto [device_count, obstacle] = Introduction::of(store.get(prefix + std::to_string(node)));
-    processes.device_counts.push_back(device_count);
-    if (processes.obstacle.empty() && !obstacle.empty())
-      processes.obstacle = "process " + std::to_string(node) + ": " + obstacle;
+    Introduction found = Introduction::of(store.get(prefix + std::to_string(node)));
+    processes.device_counts.push_back(found.device_count);
+    has_mpi = has_mpi && found.without_mpi.empty();
+    places.push_back(found.place);
+    if (processes.obstacle.empty() && !found.obstacle.empty())
+      processes.obstacle = "process " + std::to_string(node) + ": " + found.obstacle;
   }
   if (!processes.obstacle.empty())
     return processes;
   try {
-    processes.transport = std::make_shared<MpiTransport>(options.node_id, options.num_nodes);
+    if (has_mpi)
+      processes.transport = std::make_shared<MpiTransport>(options.node_id, options.num_nodes);
+    else if (listener)
+      processes.transport = std::make_shared<TcpTransport>(*std::move(listener), options.node_id, places, kOthersCome);
   } catch (const ExchangeFailure &failure) {
     processes.obstacle = failure.what();
   }
+  if (!processes.transport && processes.obstacle.empty())
+    processes.obstacle = "this process cannot be found by the others";
   return processes;
 }
 

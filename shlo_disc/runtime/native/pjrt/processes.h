@@ -23,6 +23,7 @@ struct ClientOptions {
   int num_nodes = 1;
   std::chrono::seconds collective_timeout{1800}; // XLA's
   std::string mpi_failure;                       // why MPI cannot be used; empty when it can
+  std::string address;                           // where the others find this process if there is no MPI; empty: nowhere
   bool trusts_programs = false;                  // they are made by a serialiser of this process
   std::optional<bool> trust;                     // serialized executables may be loaded
   bool is_asynchronous = true;                   // calls may return before their runs end
