@@ -44,6 +44,7 @@ READ_BYTES_VARIABLE = "SHLO_DISC_READ_BYTES"
 _VARIABLES = (
     *("CPU", "STRICT", "GUARD_PAGES", "PROGRESS", "READ_SECONDS", "READ_BYTES"),
     *("CACHE_DIR", "CODE_CACHE_DIR", "RECORD", "TUNING_DIR", "MAX_PROGRAMS", "WATCH", "WATCH_WRITES", "TRUST"),
+    *("COMPILER", "EXCHANGE_ADDRESS"),
 )
 """The names of the environment variables behind their prefix."""
 

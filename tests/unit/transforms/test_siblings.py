@@ -85,7 +85,7 @@ def along_two_axes(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
 
 def of_a_row(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
     """One row is all that both read."""
-    return jnp.tanh(y) + x[0], jnp.exp(jnp.minimum(x, 1.0)) - x[0]
+    return jnp.tanh(y) + x[0], jnp.exp(jnp.minimum(x, 1.0)) + x[0]
 
 
 def around_a_product(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
