@@ -28,7 +28,7 @@ test: $(STAMP)
 # run as much in `make test`. There is no level below x86-64-v3.
 test-v3: $(STAMP)
 	@if grep -q -m 1 avx512vl /proc/cpuinfo; then \
-	  $(RUN) -m pytest -q -n 2 -m "not slow" --cpu x86-64-v3 $(addprefix tests/,filecheck ir report run unit); \
+	  $(RUN) -m pytest -q -n 2 -m "not slow" --cpu x86-64-v3 $(addprefix tests/,run $(addprefix unit/,codegen lowering_cpu runtime transforms)); \
 	else \
 	  echo "test-v3: skipped, for the level of this processor is x86-64-v3 already"; \
 	fi

@@ -32,9 +32,12 @@ Call = Callable[..., Any]
 
 
 def shapes_of(count: int, batches: int, longest: int) -> list[tuple[int, int]]:
-    """Batches that are multiples of the devices along them, and lengths."""
+    """Batches that are multiples of the devices along them, and lengths, no two of them the same."""
     rng = np.random.default_rng(0)
-    return [(batches * int(rng.integers(1, 5)), int(rng.integers(2, longest + 1))) for _ in range(count)]
+    found: dict[tuple[int, int], None] = {}
+    while len(found) < count:
+        found[batches * int(rng.integers(1, 5)), int(rng.integers(2, longest + 1))] = None
+    return list(found)
 
 
 def programs(is_small: bool) -> dict[str, tuple[Call, Any, Call, int]]:
