@@ -39,15 +39,16 @@ if TYPE_CHECKING:
     from shlo_disc.api import ragged as ragged
     from shlo_disc.api.compile import compile, jit
     from shlo_disc.api.load import load
+    from shlo_disc.driver.cache import cache_stats
     from shlo_disc.driver.executable import Executable
     from shlo_disc.runtime.c_api import get_cmake_dir, get_include, get_library, get_pjrt_plugin
 
 __version__ = "0.1.0"
 
 _LAZY = {
-    "Executable": "driver.executable", "compile": "api.compile", "get_cmake_dir": "runtime.c_api",
-    "get_include": "runtime.c_api", "get_library": "runtime.c_api", "get_pjrt_plugin": "runtime.c_api",
-    "jit": "api.compile", "load": "api.load",
+    "Executable": "driver.executable", "cache_stats": "driver.cache", "compile": "api.compile",
+    "get_cmake_dir": "runtime.c_api", "get_include": "runtime.c_api", "get_library": "runtime.c_api",
+    "get_pjrt_plugin": "runtime.c_api", "jit": "api.compile", "load": "api.load",
 }  # fmt: skip
 """The names that are imported when they are first used, and their modules."""
 
@@ -111,6 +112,6 @@ def __dir__() -> list[str]:
 __all__ = [
     "ArgumentTypeError", "ArtifactError", "CompilerError", "CustomCallError", "DiscError", "Executable",
     "KernelSchedule", "OptionError", "Options", "ProgramError", "RecompileError", "Schedule", "ShapeError",
-    "UnsupportedError", "compile", "errors", "get_cmake_dir", "get_include", "get_library", "get_pjrt_plugin", "jit",
-    "load", "register_custom_call",
+    "UnsupportedError", "cache_stats", "compile", "errors", "get_cmake_dir", "get_include", "get_library",
+    "get_pjrt_plugin", "jit", "load", "register_custom_call",
 ]  # fmt: skip

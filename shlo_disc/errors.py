@@ -178,6 +178,7 @@ CODES = (
     ),
     Code("DISC-O110", "OptionError", r"which the options add after .* failed", "a pass that the options add failed"),
     Code("DISC-O111", "OptionError", r"^there is no option", "an option does not exist"),
+    Code("DISC-O112", "OptionError", r"^the cache store", "the store of the compile cache cannot be used"),
     Code("DISC-O100", "OptionError", "", "an option has an invalid value"),
     # Calls.
     Code("DISC-S101", "ShapeError", r"^Rank mismatch", "an array has the wrong rank"),

@@ -44,7 +44,7 @@ READ_BYTES_VARIABLE = "SHLO_DISC_READ_BYTES"
 _VARIABLES = (
     *("CPU", "STRICT", "GUARD_PAGES", "PROGRESS", "READ_SECONDS", "READ_BYTES"),
     *("CACHE_DIR", "CODE_CACHE_DIR", "RECORD", "TUNING_DIR", "MAX_PROGRAMS", "WATCH", "WATCH_WRITES", "TRUST"),
-    *("COMPILER", "EXCHANGE_ADDRESS"),
+    *("CACHE_STORE", "CACHE_KEY_FILE", "COMPILER", "EXCHANGE_ADDRESS"),
 )
 """The names of the environment variables behind their prefix."""
 
@@ -144,6 +144,9 @@ class Options:
         (docs/compile-cache.md). None means the value of the environment variable SHLO_DISC_CACHE_DIR, and "" no cache,
         not even of LLVM's objects.
     cache_bytes: the largest size of that directory; the least recently used files are removed first.
+    cache_store: a directory or a URL, such as s3://bucket/prefix, with which machines share compiled programs
+        (docs/compile-cache.md). None means the value of the environment variable SHLO_DISC_CACHE_STORE, and "" no
+        store. The environment variable SHLO_DISC_CACHE_KEY_FILE names the key.
     guard_pages: arguments, results and the arena end at an inaccessible page, and memory is filled with 0xFF before it
         is used, so a kernel that accesses memory outside its buffers causes a signal or NaNs. Slow; for tests. None
         means the value of the environment variable SHLO_DISC_GUARD_PAGES, 1 or 0.
@@ -199,6 +202,7 @@ class Options:
     dump: str | None = _option(None, changes_code=False)
     cache_dir: str | os.PathLike[str] | None = _option(None, changes_code=False)
     cache_bytes: int = _option(4 << 30, changes_code=False)
+    cache_store: str | os.PathLike[str] | None = _option(None, changes_code=False)
     guard_pages: bool | None = _option(None, changes_code=False)
     read_seconds: int | None = _option(None, changes_code=False)
     read_bytes: int | None = _option(None, changes_code=False)
@@ -250,6 +254,8 @@ class Options:
             raise OptionError(f"output must be 'numpy', 'jax', 'buffer' or None, not {self.output!r}")
         if not isinstance(self.cache_dir, str | os.PathLike | None):
             raise OptionError(f"cache_dir must be a path or None, not {self.cache_dir!r}")
+        if not isinstance(self.cache_store, str | os.PathLike | None):
+            raise OptionError(f"cache_store must be a path, a URL or None, not {self.cache_store!r}")
         if not isinstance(self.passes, Mapping) or not all(isinstance(t, str) for t in self.passes.values()):
             raise OptionError(f"passes must map names to pipelines, e.g. {{'simplify': 'cse'}}, not {self.passes!r}")
         if not isinstance(self.hints, Mapping):
@@ -266,7 +272,8 @@ class Options:
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON data, values from the environment included; `from_json` reads them."""
         stated = {f.name: getattr(self, f.name) for f in fields(self)}
-        cache_dir = None if self.cache_dir is None else os.fspath(self.cache_dir)
+        names = {"cache_dir": self.cache_dir, "cache_store": self.cache_store}
+        paths = {name: None if path is None else os.fspath(path) for name, path in names.items()}
         resolved = {
             "strict": self.is_strict,
             "guard_pages": self.has_guard_pages,
@@ -277,7 +284,8 @@ class Options:
             stated
             | resolved
             | {"hints": dict(self.hints), "passes": dict(self.passes)}
-            | {"schedule": self.schedule.to_json(), "cache_dir": cache_dir}
+            | {"schedule": self.schedule.to_json()}
+            | paths
         )
 
     @staticmethod

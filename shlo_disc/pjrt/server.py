@@ -24,6 +24,7 @@ from typing import Any
 
 from shlo_disc.driver.cache.files import CacheDirectory
 from shlo_disc.driver.cache.key import package_digest
+from shlo_disc.driver.cache.shared import flush_stores, shared_entries
 from shlo_disc.driver.cache.store import ENVIRONMENT_VARIABLE
 from shlo_disc.errors import ArtifactError, OptionError
 from shlo_disc.importer.child import Message, serve
@@ -129,6 +130,8 @@ def _noted(program: bytes, how: str, max_programs: int) -> Iterator[None]:
 
 def answer(header: dict[str, Any], data: bytes) -> Message:
     """The answer to a request, or the error that there was. The compile cache keeps answers of requests with a key."""
+    if header["key"] and (shared := _shared_answer(header["key"])):
+        return shared
     request = _request(header, data)
     declare_conventions((name, "ffi") for name in request.functions)
     try:
@@ -160,17 +163,39 @@ class AnswerCache(CacheDirectory):
 _directory = ""
 
 
+def _cache() -> AnswerCache | None:
+    if not _directory:
+        return None
+    options = Options()
+    cache = AnswerCache(Path(_directory).expanduser(), options.cache_bytes, shared_entries(options))
+    cache.prepare()
+    return cache
+
+
 def _keep(key: str, header: dict[str, Any], data: bytes) -> None:
     """Keep an answer with the digest of the compiler that gave it. What cannot be written is not kept."""
-    if _directory:
-        text = json.dumps({**header, "compiler": package_digest()}).encode()
-        contents = frames.packed(text, data)
-        cache = AnswerCache(Path(_directory).expanduser(), Options().cache_bytes)
-        try:
-            cache.prepare()
+    text = json.dumps({**header, "compiler": package_digest()}).encode()
+    contents = frames.packed(text, data)
+    try:
+        if cache := _cache():
             cache.write(key, hashlib.sha256(contents).digest() + contents)
-        except (OSError, OptionError, ArtifactError) as error:
-            _LOGGER.warning("compile cache %r: an answer cannot be written: %s", _directory, error)
+    except (OSError, OptionError, ArtifactError) as error:
+        _LOGGER.warning("compile cache %r: an answer cannot be written: %s", _directory, error)
+
+
+def _shared_answer(key: str) -> Message | None:
+    """The answer of this very compiler on another machine. The plugin has looked into the directory already."""
+    try:
+        cache = _cache()
+        found = cache.read_shared(key) if cache else None
+    except (OSError, OptionError) as error:
+        _LOGGER.warning("compile cache %r: an answer cannot be read: %s", _directory, error)
+        return None
+    if found is None:
+        return None
+    text, data = frames.unpacked(found[hashlib.sha256().digest_size :], 2)  # whole, for it was signed
+    header = json.loads(text)
+    return (header, data) if header.pop("compiler") == package_digest() else None
 
 
 def _end_with_parent() -> None:
@@ -178,13 +203,15 @@ def _end_with_parent() -> None:
     watched = select.poll()
     watched.register(0, 0)  # hang-ups alone, which are always told
     watched.poll()
+    flush_stores()
     os._exit(0)
 
 
 def main() -> None:
     """Answer requests until there are no more."""
     global _directory
-    _directory = os.environ.pop(ENVIRONMENT_VARIABLE, "")  # it keeps answers, and no programs besides
+    if _directory := os.environ.get(ENVIRONMENT_VARIABLE, ""):
+        os.environ[ENVIRONMENT_VARIABLE] = ""  # it keeps answers, and no programs besides
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(ConnectionError):
         serve(answer)

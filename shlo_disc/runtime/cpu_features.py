@@ -56,6 +56,22 @@ def level_of(features: Iterable[str]) -> tuple[str, list[str]]:
     return level, sorted(left)
 
 
+KERNEL_FEATURES = (
+    "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "avx", "f16c", "fma", "avx2", "bmi", "bmi2", "lzcnt",
+    "movbe", "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl", "avx512vnni", "avx512vbmi", "avx512vbmi2",
+    "avx512bitalg", "avx512vpopcntdq", "avx512ifma", "avx512bf16", "avx512fp16", "avxvnni", "amx-tile", "amx-int8",
+    "amx-bf16", "amx-fp16",
+)  # fmt: skip
+"""Features that change the code generated for kernels, by LLVM's names; the others (paging, crypto, ...) would only tie
+code to one machine."""
+
+
+def usable_features() -> tuple[str, ...]:
+    """Those of `KERNEL_FEATURES` that this processor has: machines with the same ones run the same code."""
+    missing = frozenset(missing_features(KERNEL_FEATURES))
+    return tuple(name for name in KERNEL_FEATURES if name not in missing)
+
+
 def missing_features(features: Iterable[str]) -> list[str]:
     """Those of the required `features` (LLVM's names, an optional leading "+") that this processor lacks, sorted.
 

@@ -105,7 +105,7 @@ def _compile() -> str:
     from shlo_disc.api.compile import compile
     from shlo_disc.options import Options
 
-    executable = compile(_PROGRAM, options=Options(cache_dir=None))
+    executable = compile(_PROGRAM, options=Options(cache_store=""))
     for shape in ((1, 1), (3, 5)):
         if not (executable(np.ones(shape, np.float32)) == 2).all():
             raise DiscError("a compiled program gives wrong numbers: please report this")
@@ -119,8 +119,9 @@ def _jax() -> str:
     import numpy as np
 
     from shlo_disc.api.compile import compile
+    from shlo_disc.options import Options
 
-    executable = compile(lambda x: x @ x.T, args=(("b, 3", "float32"),))
+    executable = compile(lambda x: x @ x.T, args=(("b, 3", "float32"),), options=Options(cache_store=""))
     if executable(np.ones((2, 3), np.float32)).sum() != 12:
         raise DiscError("a compiled function of JAX gives wrong numbers: please report this")
     return f"JAX {jax.__version__}: functions are exported and compiled"
@@ -149,6 +150,16 @@ def _blas() -> str:
     if not install_blas():
         raise DiscError("SciPy has no BLAS to share")
     return f"SciPy {_version('scipy')} multiplies vectors and matrices in f32 and f64, and has LAPACK"
+
+
+def _cache_store() -> str:
+    from shlo_disc.driver.cache.shared import shared_entries
+    from shlo_disc.options import Options
+
+    shared = shared_entries(Options())
+    if shared is None:
+        raise _AbsentError("no store is named: compiled programs stay on this machine")
+    return shared.client.examine()
 
 
 def _c_library() -> str:
@@ -194,12 +205,13 @@ _CHECKS: tuple[Check, ...] = (
     ("files of jax.export", "pip install jax flatbuffers", False, _serialized),
     ("plugin for jax.jit", "reinstall shlo_disc and JAX into one environment", False, _plugin),
     ("BLAS", "pip install scipy", False, _blas),
+    ("cache store", "docs/compile-cache.md: SHLO_DISC_CACHE_STORE and SHLO_DISC_CACHE_KEY_FILE", True, _cache_store),
     ("C library", "reinstall from a wheel", False, _c_library),
     ("code for GPUs", f"pip install {DEPENDENCIES} nvidia-nvvm", False, _gpu_code),
     ("GPU", "programs for GPUs run where NVIDIA's driver is, of CUDA 12.0 or later", False, _gpu),
     ("PyTorch", "pip install 'torch>=2.13'; docs/install.md says how to do without NVIDIA's libraries", False, _torch),
 )
-"""The topic, the fix, whether nothing works without it, and what tries it."""
+"""The topic, the fix, whether nothing works without it or the user asks for it, and what tries it."""
 
 
 def report(findings: Iterator[Finding]) -> dict[str, Any]:

@@ -85,13 +85,14 @@ def test_what_is_found_again(tmp_path: Path) -> None:
 
 def test_the_key_knows_the_compiler_and_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     key_module = importlib.import_module("shlo_disc.driver.cache.key")
-    program = read(function_of(), SPECS)
-    key = cache_key(program, Options())
-    assert key == cache_key(read(function_of(), SPECS), Options())
-    monkeypatch.setattr(key_module, "host_flags", lambda: frozenset({"avx"}))
-    other = cache_key(program, Options())
+    program, host, level = read(function_of(), SPECS), Options(cpu="host"), Options(cpu="x86-64-v3")
+    key, key_of_level = cache_key(program, host), cache_key(program, level)
+    assert key == cache_key(read(function_of(), SPECS), host) != key_of_level
+    monkeypatch.setattr(key_module, "usable_features", lambda: ("avx",))
+    other = cache_key(program, host)
+    assert cache_key(program, level) == key_of_level  # any processor compiles the same code for it
     monkeypatch.setattr(key_module, "_compiler", lambda: b"another")
-    assert len({key, other, cache_key(program, Options())}) == 3
+    assert len({key, other, key_of_level, cache_key(program, host), cache_key(program, level)}) == 5
 
 
 def test_stablehlo_text(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 from shlo_disc.errors import ArtifactError, OptionError
 from shlo_disc.options import Options
 
-from .files import CacheDirectory
+from .files import CacheDirectory, user_directory
+from .shared import SharedEntries, shared_entries
 
 ENVIRONMENT_VARIABLE = "SHLO_DISC_CODE_CACHE_DIR"
 LIMIT = 256 << 20  # bytes
@@ -27,21 +28,18 @@ def open_code_cache(options: Options) -> CodeCache | None:
     """The directory that the environment names, by default one below the user's cache directory.
 
     None where there is none: the variable is empty, the user has no home, the directory cannot be made or is not the
-    user's alone, or the options ask for a compile without caches by `cache_dir=""`.
+    user's alone, or the options ask for a compile without caches by `cache_dir=""`. Raises OptionError for a store that
+    cannot be used.
     """
     if options.cache_dir is not None and not os.fspath(options.cache_dir):
         return None
-    chosen = os.environ.get(ENVIRONMENT_VARIABLE)
-    if chosen is None:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
-        chosen = os.path.join(base, "shlo_disc", "code")
-    directory = os.path.expanduser(chosen)
-    return None if not directory or directory.startswith("~") else _prepared(directory)  # "~": there is no home
+    directory = user_directory(ENVIRONMENT_VARIABLE, "code")
+    return _prepared(directory, shared_entries(options)) if directory else None
 
 
 @functools.lru_cache(maxsize=8)
-def _prepared(directory: str) -> CodeCache | None:
-    cache = CodeCache(Path(directory), LIMIT)
+def _prepared(directory: str, shared: SharedEntries | None) -> CodeCache | None:
+    cache = CodeCache(Path(directory), LIMIT, shared)
     try:
         cache.prepare()
     except OptionError:

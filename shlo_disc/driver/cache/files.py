@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A directory of files, one for each key, shared by any number of processes.
+"""A directory of files, one for each key, shared by any number of processes, and by machines through a store.
 
 Files appear whole, by renaming, and are never changed after that. A hit sets the file's time, and what was used longest
 ago goes first when the directory grows too large. Whoever can write here can run code as the user who loads it: the
-directory and its files must belong to that user, or to root, and be writable by nobody else.
+directory and its files must belong to that user, or to root, and be writable by nobody else. A store's entries are
+signed instead.
 """
 
 from __future__ import annotations
@@ -20,16 +21,35 @@ from typing import ClassVar
 
 from shlo_disc.errors import ArtifactError, OptionError
 
+from .shared import SharedEntries
+
 _UNFINISHED = ".unfinished"
 _ABANDONED_AFTER = 3600  # seconds, for files of a process that died while writing
 
 
+def user_directory(variable: str, name: str) -> str:
+    """The directory that an environment variable names, by default one below the user's cache directory.
+
+    "" where the variable is empty or the user has no home.
+    """
+    chosen = os.environ.get(variable)
+    if chosen is None:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
+        chosen = os.path.join(base, "shlo_disc", name)
+    directory = os.path.expanduser(chosen)
+    return "" if directory.startswith("~") else directory
+
+
 @dataclass(frozen=True)
 class CacheDirectory:
-    """Files in `directory`, which holds at most `limit` bytes. suffix: of their names."""
+    """Files in `directory`, which holds at most `limit` bytes. suffix: of their names.
+
+    shared: a store of the same files. It has what other machines have written, and gets what is written here.
+    """
 
     directory: Path
     limit: int
+    shared: SharedEntries | None = None
 
     suffix: ClassVar[str]
 
@@ -43,14 +63,35 @@ class CacheDirectory:
             raise OptionError(f"the cache directory {str(self.directory)!r} cannot be used: {error.strerror}") from None
 
     def read(self, key: str) -> bytes | None:
-        """The file of a key; None when there is none. Raises OSError, and ArtifactError where it is no file."""
+        """The file of a key; None when there is none, in the store either.
+
+        Raises OSError, and ArtifactError where it is no file.
+        """
+        found = self.read_here(key)
+        return self.read_shared(key) if found is None else found
+
+    def read_here(self, key: str) -> bytes | None:
+        """As `read`, of the directory alone."""
         with self._opened() as directory:
             return self._read(key + self.suffix, directory)
+
+    def read_shared(self, key: str) -> bytes | None:
+        """The file of a key in the store, which is then in the directory as well."""
+        data = None if self.shared is None else self.shared.load(key, self.suffix, self.limit)
+        if data is not None:
+            with contextlib.suppress(OSError):
+                self._write_here(key, data, evicts=True)
+        return data
 
     def write(self, key: str, data: bytes, evicts: bool = True) -> None:
         """Keep a file that is not larger than the limit. evicts: remove what is too much. Raises OSError."""
         if len(data) > self.limit:
             return
+        self._write_here(key, data, evicts)
+        if self.shared is not None:
+            self.shared.store(key, self.suffix, data)
+
+    def _write_here(self, key: str, data: bytes, evicts: bool) -> None:
         with self._opened() as directory:
             _write(key + self.suffix, data, directory)
             if evicts:

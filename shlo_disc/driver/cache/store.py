@@ -7,11 +7,12 @@ import os
 import warnings
 from pathlib import Path
 
-from shlo_disc.errors import ArtifactError
+from shlo_disc.errors import ArtifactError, OptionError
 from shlo_disc.options import Options
 from shlo_disc.runtime.artifact import Artifact
 
-from .files import CacheDirectory
+from .files import CacheDirectory, user_directory
+from .shared import shared_entries
 
 ENVIRONMENT_VARIABLE = "SHLO_DISC_CACHE_DIR"
 
@@ -23,16 +24,27 @@ class CacheWarning(UserWarning):
 def open_cache(options: Options) -> CompileCache | None:
     """The cache that the options, or else the environment, name; none for passes of the user's, which have no version.
 
-    Raises OptionError when it cannot be trusted.
+    With a store that machines share there is one by default. Raises OptionError when it cannot be trusted.
     """
     if options.passes:
         return None
-    chosen = os.environ.get(ENVIRONMENT_VARIABLE, "") if options.cache_dir is None else os.fspath(options.cache_dir)
+    shared = shared_entries(options)
+    chosen = _directory(shared is not None) if options.cache_dir is None else os.fspath(options.cache_dir)
     if not chosen:
         return None
-    cache = CompileCache(Path(chosen).expanduser(), options.cache_bytes)
+    cache = CompileCache(Path(chosen).expanduser(), options.cache_bytes, shared)
     cache.prepare()
     return cache
+
+
+def _directory(is_needed: bool) -> str:
+    """The directory that the environment names; "" for no cache. is_needed: there is one by default."""
+    if not is_needed or ENVIRONMENT_VARIABLE in os.environ:
+        return os.environ.get(ENVIRONMENT_VARIABLE, "")
+    directory = user_directory(ENVIRONMENT_VARIABLE, "programs")
+    if not directory:
+        raise OptionError(f"the cache store needs a directory in front of it: name one by {ENVIRONMENT_VARIABLE}")
+    return directory
 
 
 class CompileCache(CacheDirectory):

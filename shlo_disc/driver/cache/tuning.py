@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Schedules that were measured on this machine, by the content of a kernel: for other programs that have it too.
+"""Schedules that were measured on machines like this one, by the content of a kernel, for other programs that have it.
 
 One JSON file for each kind of machine: the processor's name, the level of its instructions and the number of threads.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import warnings
@@ -19,7 +20,8 @@ from shlo_disc.options import KernelSchedule, Options
 from shlo_disc.runtime.cpu_features import host_level, processor_name
 from shlo_disc.runtime.digests import digest_of
 
-from .files import CacheDirectory
+from .files import CacheDirectory, user_directory
+from .shared import SharedEntries, shared_entries
 from .store import CacheWarning
 
 ENVIRONMENT_VARIABLE = "SHLO_DISC_TUNING_DIR"
@@ -87,49 +89,68 @@ class TuningRecords(CacheDirectory):
     limit: int = field(default=LIMIT)
 
     @staticmethod
-    def here() -> TuningRecords | None:
-        """The directory that the environment names, by default one below the user's cache directory.
+    def here(options: Options | None = None) -> TuningRecords | None:
+        """The directory that the environment names, by default one below the user's cache directory, before the store
+        that the options name.
 
         None where the variable is empty or the user has no home. Raises OptionError when it is not the user's alone.
         """
-        chosen = os.environ.get(ENVIRONMENT_VARIABLE)
-        if chosen is None:
-            base = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
-            chosen = os.path.join(base, "shlo_disc", "tuning")
-        directory = os.path.expanduser(chosen)
-        if not directory or directory.startswith("~"):
+        directory = user_directory(ENVIRONMENT_VARIABLE, "tuning")
+        if not directory:
             return None
-        records = TuningRecords(Path(directory))
+        records = TuningRecords(Path(directory), shared=shared_entries(options or Options()))
         records.prepare()
         return records
 
     def load(self, machine: TunedMachine) -> dict[str, TuningRecord]:
-        """The records of a machine by content, the oldest first; none where there are none or they are damaged."""
+        """The records of a machine by content, the oldest first; none where there are none or they are damaged.
+
+        Those of the store are read once in a process, so that its programs agree. Those of the directory take
+        precedence.
+        """
+        shared = {} if self.shared is None else _shared_records(self.shared, machine, self.limit)
         try:
-            data = self.read(machine.key)
-            return {} if data is None else _records_in(json.loads(data), machine)
-        except (ArtifactError, AttributeError, KeyError, OSError, TypeError, ValueError, OptionError) as error:
+            data = self.read_here(machine.key)
+            return {**shared, **({} if data is None else _records_in(json.loads(data), machine))}
+        except (OSError, *_NO_RECORDS) as error:
             text = f"the tuning records {self.directory / (machine.key + self.suffix)} are ignored: {error}"
             warnings.warn(text, CacheWarning, stacklevel=2)
-            return {}
+            return dict(shared)
 
     def store(self, machine: TunedMachine, found: Mapping[str, TuningRecord]) -> None:
         """Add records to those of a machine, of which the last are kept. Raises OSError and OptionError."""
+        _shared_records.cache_clear()  # other machines may have measured in the meantime
         kept = {content: record for content, record in self.load(machine).items() if content not in found}
         rows = list({**kept, **found}.items())[-MOST_KERNELS:]
         kernels = {content: record.to_json() for content, record in rows}
         document = {"format": _FORMAT, "machine": machine._asdict(), "kernels": kernels}
         self.write(machine.key, json.dumps(document, indent=1).encode())
+        _shared_records.cache_clear()
 
 
 def recorded_schedules(options: Options) -> dict[str, KernelSchedule]:
     """The schedules other than the default that were recorded on this machine, by content; none without
     `Options(tuned=True)`."""
-    records = TuningRecords.here() if options.tuned else None
+    records = TuningRecords.here(options) if options.tuned else None
     if records is None:
         return {}
     found = {content: record.schedule for content, record in records.load(TunedMachine.here(options)).items()}
     return {content: schedule for content, schedule in found.items() if schedule != KernelSchedule()}
+
+
+@functools.lru_cache(maxsize=8)
+def _shared_records(shared: SharedEntries, machine: TunedMachine, limit: int) -> dict[str, TuningRecord]:
+    """The records of a machine in a store. None where they are no records, though signed."""
+    data = shared.load(machine.key, TuningRecords.suffix, limit)
+    try:
+        return {} if data is None else _records_in(json.loads(data), machine)
+    except _NO_RECORDS as error:
+        warnings.warn(f"the tuning records of the cache store are ignored: {error}", CacheWarning, stacklevel=2)
+        return {}
+
+
+_NO_RECORDS = (ArtifactError, AttributeError, KeyError, OptionError, TypeError, ValueError)
+"""Errors of data that are no records."""
 
 
 def _records_in(document: Any, machine: TunedMachine) -> dict[str, TuningRecord]:

@@ -26,6 +26,15 @@ def packed(*parts: bytes) -> bytes:
     return b"".join((_lengths(parts), *parts))
 
 
+def unpacked(data: bytes, count: int) -> list[bytes]:
+    """The parts in the bytes of `packed`."""
+    parts, start = [], count * _LENGTH.size
+    for (length,) in _LENGTH.iter_unpack(data[:start]):
+        parts.append(data[start : start + length])
+        start += length
+    return parts
+
+
 def receive(descriptor: int, count: int, seconds: float | None = None) -> list[bytes]:
     """Read as many parts as `send` was given. Raises EOFError when the other side ends before it has sent them.
 

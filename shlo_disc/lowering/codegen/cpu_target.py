@@ -8,15 +8,8 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 
 from shlo_disc.errors import CompilerError
+from shlo_disc.runtime.cpu_features import KERNEL_FEATURES
 
-# Features that change the code generated for kernels; the others (paging, crypto, ...) would only tie an artifact
-# to one machine.
-_KERNEL_FEATURES = (
-    "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "avx", "f16c", "fma", "avx2", "bmi", "bmi2", "lzcnt",
-    "movbe", "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl", "avx512vnni", "avx512vbmi", "avx512vbmi2",
-    "avx512bitalg", "avx512vpopcntdq", "avx512ifma", "avx512bf16", "avx512fp16", "avxvnni", "amx-tile", "amx-int8",
-    "amx-bf16", "amx-fp16",
-)  # fmt: skip
 _V3 = (
     "avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse3", "sse4.1", "sse4.2",
     "ssse3",
@@ -58,7 +51,7 @@ class CpuTarget:
         if not triple.startswith("x86_64"):
             features = tuple(sorted(name for name, present in detected.items() if present))
             return CpuTarget(triple, features, 128, "generic")
-        features = tuple(sorted(name for name in _KERNEL_FEATURES if detected.get(name)))
+        features = tuple(sorted(name for name in KERNEL_FEATURES if detected.get(name)))
         return CpuTarget(triple, features, vector_bits_of(features))
 
     @staticmethod

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from math import inf
 
 from shlo_disc.driver.artifact_header import artifact_of
-from shlo_disc.driver.cache import cache_key, open_cache
+from shlo_disc.driver.cache import cache_key, open_cache, without_places
 from shlo_disc.driver.compilation import Compilation, cpu_named
 from shlo_disc.driver.compiler import run_pipeline, run_stage
 from shlo_disc.driver.executable import Executable
@@ -163,7 +163,8 @@ def _compiled(c: Compilation, programs: Sequence[bytes], most_cost: float) -> tu
     """The artifact of an imported program, from the compile cache or compiled, and a function that loads it."""
     cache, key = open_cache(c.options) if c.target == CPU else None, ""
     if cache:
-        parts = b"".join(len(program).to_bytes(8, "little") + program for program in programs)
+        contents = [without_places(program) for program in programs]
+        parts = b"".join(len(content).to_bytes(8, "little") + content for content in contents)
         key = cache_key(TextProgram(f"instances {most_cost:g}".encode() + parts), c.options)
         if artifact := cache.load(key):
             try:

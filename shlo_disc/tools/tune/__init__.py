@@ -89,7 +89,7 @@ def tune(
     if not 0 < budget < float("inf"):
         raise OptionError(f"the budget is a number of seconds above 0, not {budget!r}")
     base = replace(options or Options(), schedule=Schedule(), tuned=False)
-    machine, records = TunedMachine.here(base), TuningRecords.here() if keep else None
+    machine, records = TunedMachine.here(base), TuningRecords.here(base) if keep else None
     say("compiling")
     planned = PlannedProgram(program, base, **compile_arguments)
     for shape in stated:
