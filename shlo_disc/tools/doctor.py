@@ -153,6 +153,7 @@ def _blas() -> str:
 
 
 def _cache_store() -> str:
+    _need("jax")
     from shlo_disc.driver.cache.shared import shared_entries
     from shlo_disc.options import Options
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = frozenset(
-    {"python", "sh", "text", "c", "cpp", "cmake", "json", "mlir", "mermaid", "{toctree}", "{eval-rst}"}
+    {"python", "sh", "text", "c", "cpp", "cmake", "json", "mlir", "yaml", "mermaid", "{toctree}", "{eval-rst}"}
 )
 ERRORS = ROOT / "docs" / "errors"  # whose examples raise what the pages say: tests/run/test_error_codes.py
 _MARK = re.compile(r"<!-- (left out|needs|file): (.+) -->")

@@ -36,7 +36,8 @@ class DirectoryStore:
         try:
             descriptor = os.open(self.directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(descriptor, "rb") as file:
-                return file.read(limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+                found = os.fstat(descriptor)
+                return file.read(min(limit, found.st_size)) if stat.S_ISREG(found.st_mode) else b""
         except FileNotFoundError:
             self.directory.mkdir(exist_ok=True)  # raises where it cannot be reached
             return None
