@@ -24,7 +24,7 @@ def test_one_replica_compiles(tmp_path: Path) -> None:
     environment = (
         os.environ | stated | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "RAY_USAGE_STATS_ENABLED": "0"}
     )
-    command = [sys.executable, "-m", "examples.ray_serve"]
+    command = [sys.executable, "-m", "examples.ray.serve"]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     one, several = (line for line in done.stdout.splitlines() if "replicas; compiled" in line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Replicas of Ray Serve that share compiled programs: `python -m examples.ray_serve` with `pip install 'ray[serve]'`.
+"""Replicas of Ray Serve that share compiled programs: `python -m examples.ray.serve` with `pip install 'ray[serve]'`.
 
 SHLO_DISC_CACHE_STORE and SHLO_DISC_CACHE_KEY_FILE are set where Ray is started on each machine.
 """
