@@ -153,19 +153,24 @@ def _generalize(
     try:
         with compilation.context, ir.Location.unknown(), remembering(), fewer_collections():
             run_stage(compilation, "import", work)
-        artifact, load = _compiled(compilation, programs, most_cost)
+        artifact, load = _compiled(compilation, _instances(programs, most_cost, participants))
     except (ProgramError, UnsupportedError) as error:  # the programs are right, so what was guessed of them is not
         raise NotGeneralError(f"the symbolic program is none: {error}") from None
     return _program(artifact, load, found[0])
 
 
-def _compiled(c: Compilation, programs: Sequence[bytes], most_cost: float) -> tuple[Artifact, Callable[[], Executable]]:
+def _instances(programs: Sequence[bytes], most_cost: float, participants: int) -> TextProgram:
+    """The text that stands for a symbolic program in the compile cache: that of its instances."""
+    contents = [without_places(program) for program in programs]
+    parts = b"".join(len(content).to_bytes(8, "little") + content for content in contents)
+    return TextProgram(f"instances {most_cost:g}".encode() + parts, participants=participants)
+
+
+def _compiled(c: Compilation, instances: TextProgram) -> tuple[Artifact, Callable[[], Executable]]:
     """The artifact of an imported program, from the compile cache or compiled, and a function that loads it."""
     cache, key = open_cache(c.options) if c.target == CPU else None, ""
     if cache:
-        contents = [without_places(program) for program in programs]
-        parts = b"".join(len(content).to_bytes(8, "little") + content for content in contents)
-        key = cache_key(TextProgram(f"instances {most_cost:g}".encode() + parts), c.options)
+        key = cache_key(instances, c.options)
         if artifact := cache.load(key):
             try:
                 kept = Executable(artifact, c.options, (None, None), lambda: c, c.timings, 0)
