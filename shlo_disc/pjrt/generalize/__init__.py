@@ -31,6 +31,7 @@ import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 
 from shlo_disc.driver.artifact_header import artifact_of
@@ -153,7 +154,7 @@ def _generalize(
     try:
         with compilation.context, ir.Location.unknown(), remembering(), fewer_collections():
             run_stage(compilation, "import", work)
-        artifact, load = _compiled(compilation, _instances(programs, most_cost, participants))
+        artifact, load = _compiled(compilation, partial(_instances, programs, most_cost, participants))
     except (ProgramError, UnsupportedError) as error:  # the programs are right, so what was guessed of them is not
         raise NotGeneralError(f"the symbolic program is none: {error}") from None
     return _program(artifact, load, found[0])
@@ -166,11 +167,14 @@ def _instances(programs: Sequence[bytes], most_cost: float, participants: int) -
     return TextProgram(f"instances {most_cost:g}".encode() + parts, participants=participants)
 
 
-def _compiled(c: Compilation, instances: TextProgram) -> tuple[Artifact, Callable[[], Executable]]:
-    """The artifact of an imported program, from the compile cache or compiled, and a function that loads it."""
+def _compiled(c: Compilation, instances: Callable[[], TextProgram]) -> tuple[Artifact, Callable[[], Executable]]:
+    """The artifact of an imported program, from the compile cache or compiled, and a function that loads it.
+
+    instances: what stands for it in the cache, if there is one.
+    """
     cache, key = open_cache(c.options) if c.target == CPU else None, ""
     if cache:
-        key = cache_key(instances, c.options)
+        key = cache_key(instances(), c.options)
         if artifact := cache.load(key):
             try:
                 kept = Executable(artifact, c.options, (None, None), lambda: c, c.timings, 0)
