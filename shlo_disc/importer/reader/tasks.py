@@ -77,7 +77,7 @@ def needed(task: str, data: bytes) -> tuple[str, ...]:
     """The modules that a task imports and that take long to import."""
     if task == "check_exported":
         return ("jax.export",)
-    return _JAX_MLIR if task == "read_sharded" or b"sdy" in data else ()
+    return _JAX_MLIR if task == "read_sharded" or b"sdy" in data or _is_newer(portable_version(data)) else ()
 
 
 @contextlib.contextmanager
@@ -105,6 +105,25 @@ def _parse_text(text: str, context: ir.Context, what: str) -> ir.Module:
 
 def _parse_bytecode(data: bytes, context: ir.Context, what: str) -> ir.Module:
     """A portable artifact, or bytecode of ordinary StableHLO. Raises ProgramError with the first reason."""
+    try:
+        return _deserialize(data, context)
+    except ValueError as error:
+        reason = str(error)
+    version = portable_version(data)
+    if _is_newer(version):
+        return _parse_newer(data, context, what, reason)
+    if version:
+        raise ProgramError(f"{what} cannot be parsed: {reason}")
+    if uses_chlo(data):
+        load_chlo(context)
+    try:
+        return ir.Module.parse(data, context)
+    except ir.MLIRError:
+        raise ProgramError(f"{what} cannot be parsed: {reason}") from None
+
+
+def _deserialize(data: bytes, context: ir.Context) -> ir.Module:
+    """Read a portable artifact. Raises ValueError with the first reason."""
     reasons: list[str] = []
 
     def note(diagnostic: ir.Diagnostic) -> bool:
@@ -114,16 +133,30 @@ def _parse_bytecode(data: bytes, context: ir.Context, what: str) -> ir.Module:
     handler = context.attach_diagnostic_handler(note)
     try:
         return stablehlo.deserialize_portable_artifact(context, data)
-    except ValueError:
-        pass
+    except ValueError as error:
+        raise ValueError(reasons[0] if reasons else str(error)) from None
     finally:
         handler.detach()
-    if uses_chlo(data):
-        load_chlo(context)
-    try:
-        return ir.Module.parse(data, context)
-    except ir.MLIRError as error:
-        raise ProgramError(f"{what} cannot be parsed: {reasons[0] if reasons else error}") from None
+
+
+def _is_newer(version: str) -> bool:
+    """Tells whether a version of StableHLO, or "", is newer than that of the compiler's bindings."""
+    newest = stablehlo.get_current_version()
+    return version not in ("", newest) and stablehlo.get_smaller_version(version, newest) == newest
+
+
+def _parse_newer(data: bytes, context: ir.Context, what: str, reason: str) -> ir.Module:
+    """A portable artifact of a newer StableHLO, rewritten by JAX's bindings where they read it.
+
+    Raises ProgramError with the reason why the compiler's bindings did not read it.
+    """
+    with contextlib.suppress(ProgramError, ValueError):
+        return _deserialize(artifacts.rewritten(data, _verify), context)
+    version, newest = portable_version(data), stablehlo.get_current_version()
+    raise ProgramError(
+        f"{what} cannot be parsed: it is a portable artifact of StableHLO {version}, and the compiler reads {newest}, "
+        f"which lacks parts of it ({reason}); serialize it for {artifacts.STABLEHLO_VERSION}"
+    )
 
 
 def _again(module: ir.Module, version: str, what: str, context: ir.Context) -> bytes:
