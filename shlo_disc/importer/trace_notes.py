@@ -44,20 +44,23 @@ _NUMBER_WANTED = (
     "Symbolic dimension cannot be raised to",
     "with a symbolic number of sections",
     "Evaluation rule for 'dim_as_value' is not implemented",
+    wanted_numbers.NO_TRACE,
 )
 _OF_DATA = re.compile(
     r"The size argument of jnp\.(nonzero|flatnonzero|argwhere|where|unique) must be statically"
     r"|arose for the first argument of jnp\.(unique)\(\)"
 )
 _IS_ASKED = "Attempted boolean conversion of traced array"
+_SLICED_BY_VALUE = (
+    "for a size that is read from data, write shlo_disc.numpy.boolean_index(x, jax.numpy.arange(x.shape[0]) < "
+    "stop) in place of x[:stop]; a slice of a known size is jax.lax.dynamic_slice_in_dim(x, start, size)"
+)
 _ADVICE = {
     "Array boolean indices must be concrete": (
         "for a size that is read from data, write shlo_disc.numpy.boolean_index(x, mask) in place of x[mask]"
     ),
-    "Slice entries must be static integers": (
-        "for a size that is read from data, write shlo_disc.numpy.boolean_index(x, jax.numpy.arange(x.shape[0]) < "
-        "stop) in place of x[:stop]; a slice of a known size is jax.lax.dynamic_slice_in_dim(x, start, size)"
-    ),
+    "Slice entries must be static integers": _SLICED_BY_VALUE,
+    "Array slice indices must have static start/stop/step": _SLICED_BY_VALUE,
     "the total number of repeats must be static": (
         "say how many elements there are in all by total_repeat_length=: a number, or the size of an argument, such as "
         "total_repeat_length=y.shape[0]"
@@ -123,7 +126,7 @@ _VALUE = re.compile(r"depends on the values? of the arguments? (.+?)\.\s")
 _CONVERSIONS = ("__array__() was called on traced", "in the item() method of", "The problem arose with the `")
 _SIZE = re.compile(r"Symbolic dimension '(.*?)' used in a context that requires a constant")
 _FRACTIONS = (
-    "Slice entries must be static integers. Got slice(None, JitTracer(~float",
+    "Got slice(None, JitTracer(~float",
     "concrete values of integer type, got (JitTracer(~float",
 )
 _INDEX = re.compile(r"integer or boolean arrays are valid indices(?:\. Got (.*))?")

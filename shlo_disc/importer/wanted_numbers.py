@@ -33,6 +33,9 @@ _ON_BITS = (
     "write n // 2 for n >> 1, n * 2 for n << 1, n % 8 for n & 7, -n - 1 for ~n, and functions such as "
     "jax.numpy.bitwise_or(n, 1), whose results are arrays, for other operators on bits"
 )
+NO_TRACE = "'NoneType' object has no attribute 'process_primitive'"
+"""The text of JAX from 0.12 on, where it needs the number of the rows of an array outside of what it traces."""
+
 _BY_TEXT = {
     "_DimExpr.__format__": AS_TEXT,
     **{f"for {operator}": _ON_BITS for operator in ("&", "|", "^", "<<", ">>", "unary ~")},
@@ -73,7 +76,7 @@ def advice(place: Place | None, message: str) -> str:
             return on_index(place)
         case ast.ListComp() | ast.GeneratorExp():
             return _on_rows(ast.unparse(expression.generators[0].iter))
-        case ast.Name() | ast.Starred() | ast.Tuple() if "requires a constant" in message:
+        case ast.Name() | ast.Starred() | ast.Tuple() if "requires a constant" in message or NO_TRACE in message:
             return _on_rows(expression.id if isinstance(expression, ast.Name) else "x")
     return GENERAL
 
