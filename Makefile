@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 # What Python has compiled of the sources is kept, whatever the environment says: many tests start processes.
 RUN := PYTHONDONTWRITEBYTECODE= JAX_PLATFORMS=cpu $(VENV)/bin/python
 
-.PHONY: demo test test-v3 test-slow lint docs format bench corpus wheels check-install gpu-test gpu-bench gpu-bundle clean help
+.PHONY: demo test test-v3 test-slow lint docs format bench corpus wheels check-install check-versions gpu-test gpu-bench gpu-bundle clean help
 
 help:
-	@echo "make demo | test | test-v3 | test-slow | lint | docs | format | bench | corpus | wheels | check-install | clean"
+	@echo "make demo | test | test-v3 | test-slow | lint | docs | format | bench | corpus | wheels | check-install | check-versions | clean"
 	@echo "make gpu-test | gpu-bench, where there is an NVIDIA GPU; gpu-bundle, for a machine that has one (docs/gpu.md)"
 
 $(STAMP): pyproject.toml CMakeLists.txt $(wildcard $(addprefix shlo_disc/runtime/,native/* native/*/* include/* include/*/*))
@@ -93,6 +93,12 @@ wheels:
 STAGES ?=
 check-install:
 	$(PYTHON) -m scripts.check_install $(if $(WHEEL),--wheel $(WHEEL)) $(STAGES)
+
+# A short list of tests in environments that have the package, for their versions of Python, JAX and PyTorch:
+# make check-versions PYTHONS='one/bin/python other/bin/python'.
+PYTHONS ?=
+check-versions:
+	$(PYTHON) -m scripts.check_versions $(PYTHONS)
 
 clean:
 	rm -rf $(VENV) $(CORPUS_VENV) build dist stubs demo_out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
