@@ -10,7 +10,7 @@ Memory is no matter of the cost: a pair is only merged if no kernel of another k
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.cost import Choice
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.fusion.cluster import Cluster, Graph
-from shlo_disc.transforms.fusion.costs import Group, arrays_of, joining, results_of, walked
+from shlo_disc.transforms.fusion.costs import Group, arrays_of, joining, likely_bytes, results_of, walked
 from shlo_disc.transforms.fusion.grouping_patterns import MERGE, OWN_KINDS, Merge
 
 ARRAYS = 16
@@ -48,15 +48,6 @@ class Siblings:
     def choice(self) -> Choice:
         """Both apart, or as one."""
         return joining(self.graph, Group.of(self.first), Group.of(self.second))
-
-    def _shared(self) -> set[ir.Value]:
-        first, second = (arrays_of(self.graph, cluster.members) for cluster in (self.first, self.second))
-        return set(first).intersection(second)
-
-    def reads_whole(self) -> bool:
-        """Tells whether they share an array of as many elements as they go through."""
-        elements = product(walked(self.first))
-        return any(product(dims_of(value)) == elements for value in self._shared())
 
     def merge(self) -> Merge | None:
         """One of them as a part of the other, where that may be."""
@@ -129,12 +120,6 @@ def _are_apart(found: Siblings) -> bool:
     return not is_needed and graph.can_merge(first, second)
 
 
-@SIBLINGS.requires("an array that both read has the elements that they go through")
-@SIBLING_COLUMNS.requires("an array that both read has the elements that they go through")
-def _share_elements(found: Siblings) -> bool:
-    return found.reads_whole()
-
-
 @SIBLINGS.requires("they do not read and write too many arrays at once")
 @SIBLING_COLUMNS.requires("they do not read and write too many arrays at once")
 def _has_few_arrays(found: Siblings) -> bool:
@@ -155,8 +140,7 @@ def merge_siblings(block: ir.Block, graph: Graph, decisions: Decisions) -> None:
     others = sorted(position[op] for op, cluster in graph.of_op.items() if cluster.kind in OWN_KINDS and op in position)
     refused: set[frozenset[int]] = set()
     while True:
-        pairs = [Siblings(graph, *pair) for pair in _pairs(graph, position, others, refused)]
-        pairs.sort(key=lambda pair: -pair.choice.gain)
+        pairs = _pairs(graph, position, others, refused)
         merged = [pair for pair in pairs if _merged(pair, decisions)]
         if not merged:
             return
@@ -165,21 +149,29 @@ def merge_siblings(block: ir.Block, graph: Graph, decisions: Decisions) -> None:
 
 def _pairs(
     graph: Graph, position: dict[ir.Operation, int], others: list[int], refused: set[frozenset[int]]
-) -> Iterator[tuple[Cluster, Cluster]]:
-    """Kernels that read the same array, with no kernel of another kind between their last ops."""
+) -> list[Siblings]:
+    """Kernels that share arrays of as many elements as they go through, those that share most bytes first.
+
+    None of another kind stands between their last ops.
+    """
     readers: dict[tuple[ir.Value, int], list[tuple[int, Cluster]]] = {}
     for cluster in graph.clusters.values():
         if cluster.kind in ("loop", "row_reduce", "reduce"):
-            last = max(position[member] for member in cluster.members)
+            last, elements = max(position[member] for member in cluster.members), product(walked(cluster))
             for value in arrays_of(graph, cluster.members):
-                readers.setdefault((value, bisect_left(others, last)), []).append((last, cluster))
-    found: dict[frozenset[int], tuple[Cluster, Cluster]] = {}
-    for own in readers.values():
+                if product(dims_of(value)) == elements:
+                    readers.setdefault((value, bisect_left(others, last)), []).append((last, cluster))
+    shared: Counter[frozenset[int]] = Counter()
+    found: dict[frozenset[int], Siblings] = {}
+    for (value, _), own in readers.items():
         ordered = [cluster for _, cluster in sorted(own, key=lambda pair: pair[0])]
         for begin, first in enumerate(ordered):
             for second in ordered[begin + 1 : begin + 1 + NEIGHBOURS]:
-                found.setdefault(frozenset((first.number, second.number)), (first, second))
-    return (pair for numbers, pair in found.items() if numbers not in refused)
+                numbers = frozenset((first.number, second.number))
+                if numbers not in refused:
+                    shared[numbers] += likely_bytes(value)
+                    found.setdefault(numbers, Siblings(graph, first, second))
+    return [found[numbers] for numbers, _ in shared.most_common()]
 
 
 def _merged(pair: Siblings, decisions: Decisions) -> bool:
@@ -187,6 +179,7 @@ def _merged(pair: Siblings, decisions: Decisions) -> bool:
     graph, first, second = pair.graph, pair.first, pair.second
     if not all(graph.clusters.get(cluster.number) is cluster for cluster in (first, second)):
         return False
+    pair = Siblings(graph, first, second)  # as they are now: they may have been merged with others
     if first.kind == "reduce":
         found = SIBLING_COLUMNS.match(lambda pair: pair, pair)
         if found is None or not decisions.take(SIBLING_COLUMNS.name, pair.op, lambda: pair.choice):

@@ -107,7 +107,7 @@ def in_order(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
 APART: dict[str, tuple[Function, str]] = {
     "two arrays": (of_two_arrays, ""),
     "two axes": (along_two_axes, ""),
-    "a row": (of_a_row, "merge-siblings.share-elements"),
+    "a row": (of_a_row, ""),
     "around a product": (around_a_product, ""),
     "dependent": (one_needs_the_other, ""),
     "in order": (in_order, "merge-fusions.reduce-in-one-way"),
