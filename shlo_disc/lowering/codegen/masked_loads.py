@@ -10,6 +10,7 @@ loads of their own, and a part that is off is found, and dropped, before instruc
 
 from __future__ import annotations
 
+from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.mlir import arith, ir, vector
 
 from .cpu_target import CpuTarget
@@ -40,6 +41,8 @@ def _bits(element: ir.Type) -> int:
 
 
 def _split(op: ir.Operation, type_: ir.VectorType, lanes: int) -> None:
+    if type_.shape[0] % lanes:
+        raise CompilerError(f"codegen: a masked load of {type_.shape[0]} lanes is no multiple of a register's {lanes}")
     base, *indices, mask, others = op.operands
     part = ir.VectorType.get([lanes], type_.element_type)
     parts = []

@@ -7,7 +7,7 @@ element by element.
 
 from __future__ import annotations
 
-import functools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -82,28 +82,28 @@ class VectorElements(Elements):
         if offset.is_linear:
             return self.load_vector(buffer, [*[index_constant(0)] * (rank - 1), offset.base], element)
         mask = self.lane_mask()
-        if offset.lanes is None and (mask is None or is_known_mask(mask)):
-            distances = offset.distances(self.width)
-            if max(distances) - min(distances) < WIDEST * self.width:
-                return self._spread(buffer, offset.base, distances, element, rank, mask)
+        valid = (True,) * self.width if mask is None else known_lanes(mask)
+        if offset.lanes is None and valid is not None:
+            pairs = zip(offset.distances(self.width), valid, strict=True)
+            distances = [distance if is_valid else None for distance, is_valid in pairs]
+            read = [distance for distance in distances if distance is not None]
+            if not read:
+                return splat_constant(ir.VectorType.get([self.width], element.memory()))
+            if max(read) - min(read) < WIDEST * self.width:
+                return self._spread(buffer, offset.base, distances, element, rank)
         return super().gather(buffer, offset, element, rank)
 
     def _spread(
-        self,
-        buffer: ir.Value,
-        base: ir.Value,
-        distances: tuple[int, ...],
-        element: Element,
-        rank: int,
-        mask: ir.Value | None,
+        self, buffer: ir.Value, base: ir.Value, distances: list[int | None], element: Element, rank: int
     ) -> ir.Value:
-        """The lanes at some distances from a base, picked from vectors of all that lies between them.
+        """The lanes at some distances from a base, picked from vectors of all that lies between them; 0 for None.
 
-        Nothing outside of the valid lanes is read: the last vector ends where the last lane stands, and those of a mask
-        have one of their own.
+        Nothing outside of the lanes is read: the last vector ends where the last lane stands. Vectors have 2 ** n
+        elements, as those of processors have.
         """
-        first, last = min(distances), max(distances)
-        length = min(self.width, last - first + 1)
+        read = [distance for distance in distances if distance is not None]
+        first, last = min(read), max(read)
+        length = 1 << (min(self.width, last - first + 1).bit_length() - 1)
         starts = [*range(first, last + 2 - length, length)]
         if starts[-1] + length <= last:
             starts.append(last + 1 - length)
@@ -111,41 +111,73 @@ class VectorElements(Elements):
         type_ = ir.VectorType.get([length], element.memory())
         result = splat_constant(ir.VectorType.get([self.width], element.memory()))
         for start in starts:
-            indices = [*origin, arith.addi(base, index_constant(start))]
-            lanes = [d - start if 0 <= d - start < length else None for d in distances]
-            if mask is None:
-                read = vector.load(type_, buffer, indices)
-            else:
-                there = self._mask_of(mask, lanes, length)
-                read = vector.maskedload(type_, buffer, indices, there, splat_constant(type_))
+            loaded = vector.load(type_, buffer, [*origin, arith.addi(base, index_constant(start))])
+            lanes = [d - start if d is not None and 0 <= d - start < length else None for d in distances]
             picked = [n if lane is None else self.width + lane for n, lane in enumerate(lanes)]
-            result = vector.shuffle(result, read, picked)
+            result = vector.shuffle(result, loaded, picked)
         return result
 
-    def _mask_of(self, mask: ir.Value, lanes: list[int | None], length: int) -> ir.Value:
-        """The elements of a vector that a valid lane of `mask` reads."""
-        readers: list[list[int]] = [[n for n, lane in enumerate(lanes) if lane == place] for place in range(length)]
-        none = splat_constant(ir.VectorType.get([self.width], ir.IntegerType.get_signless(1)))
-        turns = [[own[n] if n < len(own) else self.width for own in readers] for n in range(max(map(len, readers)))]
-        return functools.reduce(arith.ori, [vector.shuffle(mask, none, turn) for turn in turns])
 
+# ---- masks that are known -------------------------------------------------------------------------------------------
 
-_FOLDED = frozenset(
-    {"arith.addi", "arith.andi", "arith.cmpi", "arith.constant", "arith.muli", "arith.ori", "arith.subi", "arith.xori",
-     "vector.broadcast"}
+_INTEGERS: dict[str, Callable[[int, int], int]] = {
+    "arith.addi": operator.add, "arith.andi": operator.and_, "arith.muli": operator.mul, "arith.ori": operator.or_,
+    "arith.subi": operator.sub, "arith.xori": operator.xor,
+}  # fmt: skip
+
+_COMPARISONS: tuple[Callable[[int, int], bool], ...] = (
+    operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge,
+    operator.lt, operator.le, operator.gt, operator.ge,
 )  # fmt: skip
-"""Ops that LLVM computes where all operands are constants."""
+"""By the number of the predicate: equality, signed and unsigned order."""
+
+_FIRST_UNSIGNED = 6
+_WORD = 1 << 64
 
 
-def is_known_mask(value: ir.Value) -> bool:
-    """Tells whether a mask is made of constants alone."""
-    pending = [value]
-    while pending:
-        owner = pending.pop().owner
-        if isinstance(owner, ir.Block) or owner.operation.name not in _FOLDED:
-            return False
-        pending += owner.operation.operands
-    return True
+def known_lanes(mask: ir.Value) -> tuple[bool, ...] | None:
+    """The lanes of a mask that is made of constants alone; None for any other."""
+    (count,) = ir.VectorType(mask.type).shape
+    lanes = _numbers(mask, count)
+    return None if lanes is None else tuple(bool(lane & 1) for lane in lanes)
+
+
+def _numbers(value: ir.Value, count: int) -> list[int] | None:
+    """The indices or flags in the lanes of a value, a scalar in each of them; None where not all are constants."""
+    if isinstance(value.owner, ir.Block) or str(getattr(value.type, "element_type", value.type)) not in ("index", "i1"):
+        return None
+    op = value.owner.operation
+    if op.name == "arith.constant":
+        return _constants(op.attributes["value"], count)
+    if op.name == "vector.broadcast":
+        return _numbers(op.operands[0], count)
+    if op.name not in _INTEGERS and op.name != "arith.cmpi":
+        return None
+    left, right = (_numbers(operand, count) for operand in op.operands)
+    if left is None or right is None:
+        return None
+    if op.name in _INTEGERS:
+        return [_signed(_INTEGERS[op.name](a, b)) for a, b in zip(left, right, strict=True)]
+    if not str(op.operands[0].type).endswith(("index", "index>")):
+        return None
+    predicate = ir.IntegerAttr(op.attributes["predicate"]).value
+    if predicate >= _FIRST_UNSIGNED:
+        left, right = ([number % _WORD for number in numbers] for numbers in (left, right))
+    return [int(_COMPARISONS[predicate](a, b)) for a, b in zip(left, right, strict=True)]
+
+
+def _constants(attribute: ir.Attribute, count: int) -> list[int] | None:
+    if isinstance(attribute, ir.IntegerAttr | ir.BoolAttr):
+        return [_signed(int(attribute.value))] * count
+    if not isinstance(attribute, ir.DenseIntElementsAttr):
+        return None
+    numbers = [_signed(int(number)) for number in attribute]
+    return numbers if len(numbers) == count else None
+
+
+def _signed(number: int) -> int:
+    """Of 64 bits, as indices have."""
+    return (number + _WORD // 2) % _WORD - _WORD // 2
 
 
 __all__ = ["VectorElements"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.codegen import CpuTarget, lower_to_llvm, split_masked_loads
 from shlo_disc.lowering.codegen.llvm_text import to_llvm_ir
 from shlo_disc.lowering.codegen.native import code_text
@@ -52,3 +53,12 @@ def test_parts_that_are_off_are_not_loaded(count: int, loads: int, level: int) -
 def test_masks_in_registers_need_nothing() -> None:
     text, _ = lowered(2, replace(AVX2, features=(*AVX2.features, "avx512f", "avx512vl"), vector_bits=512))
     assert text.count("vector.maskedload") == 1
+
+
+def test_lanes_that_fill_no_registers_are_refused() -> None:
+    """Their last part would lie behind the mask, and load what its memory happened to say."""
+    text = TEXT.format(count=9).replace("16x", "15x")
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        with pytest.raises(CompilerError, match="a masked load of 15 lanes"):
+            split_masked_loads(module, AVX2)
