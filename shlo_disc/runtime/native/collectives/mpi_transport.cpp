@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 
 namespace disc {
 
@@ -59,21 +58,10 @@ private:
   std::vector<MpiLibrary::Handle> requests_;
 };
 
-struct Connections {
-  std::mutex mutex;
-  std::set<MpiTransport *> open;
-};
-
-Connections &connections() {
-  static auto *all = new Connections; // clients may outlive static destructors
-  return *all;
-}
-
 } // namespace
 
 MpiTransport::MpiTransport(int64_t process, int64_t processes)
-    : mpi_(MpiLibrary::instance()), process_(process), processes_(processes),
-      gone_(static_cast<size_t>(processes)) {
+    : mpi_(MpiLibrary::instance()), process_(process), processes_(processes), states_(static_cast<size_t>(processes)) {
   int size = 0;
   mpi_.check(mpi_.comm_size(mpi_.world, &size));
   if (size != processes)
@@ -81,8 +69,7 @@ MpiTransport::MpiTransport(int64_t process, int64_t processes)
                           " processes: start all of them with one mpiexec");
   mpi_.check(mpi_.comm_split(mpi_.world, 0, static_cast<int>(process), &comm_));
   mpi_.check(mpi_.comm_set_errhandler(comm_, mpi_.errors_return));
-  std::lock_guard lock(connections().mutex);
-  connections().open.insert(this);
+  enter();
 }
 
 std::unique_ptr<Message> MpiTransport::send(int64_t process, int64_t tag, size_t bytes,
@@ -104,17 +91,8 @@ std::unique_ptr<Message> MpiTransport::receive(int64_t process, int64_t tag, siz
 }
 
 MpiTransport::~MpiTransport() {
-  {
-    std::lock_guard lock(connections().mutex);
-    connections().open.erase(this);
-  }
+  leave();
   close();
-}
-
-void MpiTransport::close_all() {
-  std::lock_guard lock(connections().mutex);
-  for (MpiTransport *transport : connections().open)
-    transport->close();
 }
 
 void MpiTransport::close() noexcept {
@@ -143,10 +121,8 @@ void MpiTransport::notify(const std::string &failure) noexcept {
 
 void MpiTransport::fail(const std::string &why) noexcept {
   std::lock_guard lock(mutex_);
-  if (failure_)
-    return;
-  failure_ = "process " + std::to_string(process_) + ": " + why;
-  notify(*failure_);
+  if (states_.fail(process_, why))
+    notify(why);
 }
 
 void MpiTransport::look_for_notices() {
@@ -157,29 +133,25 @@ void MpiTransport::look_for_notices() {
   Notice notice;
   mpi_.check(mpi_.recv(&notice, sizeof notice, mpi_.byte, mpi_.any_source, kNoticeTag, comm_, mpi_.status_ignore));
   if (notice.failure[0] == '\0')
-    gone_[static_cast<size_t>(notice.process)] = "has ended";
-  else if (!failure_)
-    failure_ = std::string(notice.failure, strnlen(notice.failure, sizeof notice.failure));
+    states_.set_gone(notice.process, "has ended");
+  else
+    states_.fail(notice.process, std::string(notice.failure, strnlen(notice.failure, sizeof notice.failure)));
 }
 
 void MpiTransport::check() {
   std::lock_guard lock(mutex_);
   look_for_notices();
-  if (failure_)
-    throw ExchangeFailure("the exchange between processes has failed, in " + *failure_);
+  states_.check();
 }
 
 void MpiTransport::set_gone(int64_t process, const std::string &how) {
   std::lock_guard lock(mutex_);
-  if (process >= 0 && process < processes_)
-    gone_[static_cast<size_t>(process)] = how;
+  states_.set_gone(process, how);
 }
 
 void MpiTransport::check_present(int64_t process) {
   std::lock_guard lock(mutex_);
-  const std::string &how = gone_[static_cast<size_t>(process)];
-  if (!how.empty())
-    throw ExchangeFailure("a collective waits for process " + std::to_string(process) + ", which " + how);
+  states_.check_present(process);
 }
 
 } // namespace disc

@@ -6,7 +6,6 @@
 #include "transport.h"
 
 #include <mutex>
-#include <optional>
 
 namespace disc {
 
@@ -16,9 +15,6 @@ public:
   /// to be those of the job; what they do with MPI themselves is kept apart. Throws ExchangeFailure.
   MpiTransport(int64_t process, int64_t processes);
   ~MpiTransport() override;
-
-  /// Tells the others, on all connections of this process, that it ends.
-  static void close_all();
 
   int64_t process() const override { return process_; }
   std::unique_ptr<Message> send(int64_t process, int64_t tag, size_t bytes,
@@ -30,7 +26,7 @@ public:
   void check_present(int64_t process) override;
 
 private:
-  void close() noexcept;
+  void close() noexcept override;
   void notify(const std::string &failure) noexcept;
   void look_for_notices();
 
@@ -38,9 +34,8 @@ private:
   const int64_t process_, processes_;
   MpiLibrary::Handle comm_ = 0;
   std::mutex mutex_;
-  std::optional<std::string> failure_;
+  ProcessStates states_;
   bool is_closed_ = false;
-  std::vector<std::string> gone_; // how, by process
   std::vector<std::unique_ptr<Message>> notices_; // on their way to the others
 };
 

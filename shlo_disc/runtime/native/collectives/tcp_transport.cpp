@@ -10,7 +10,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <set>
 #include <sstream>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -136,16 +135,6 @@ Socket connected(const Place &place, int64_t to, const Hello &hello, Clock::time
   }
 }
 
-struct Connections {
-  std::mutex mutex;
-  std::set<TcpTransport *> open;
-};
-
-Connections &connections() {
-  static auto *all = new Connections; // clients may outlive static destructors
-  return *all;
-}
-
 } // namespace
 
 Socket &Socket::operator=(Socket &&other) noexcept {
@@ -217,7 +206,7 @@ std::unique_ptr<Message> TcpTransport::send(int64_t process, int64_t tag, size_t
   std::lock_guard lock(mutex_);
   Peer &peer = peers_[static_cast<size_t>(process)];
   peer.sending.push_back(body);
-  write(peer);
+  write(process, peer);
   return std::make_unique<TcpMessage>(*this, process, std::move(body));
 }
 
@@ -262,11 +251,11 @@ void TcpTransport::move_all() {
     if (watched[i].revents & (POLLIN | POLLHUP | POLLERR))
       read(numbers[i], peer);
     if (watched[i].revents & POLLOUT)
-      write(peer);
+      write(numbers[i], peer);
   }
 }
 
-void TcpTransport::write(Peer &peer) {
+void TcpTransport::write(int64_t number, Peer &peer) {
   while (!peer.sending.empty() && peer.socket.is_open()) {
     Body &body = *peer.sending.front();
     size_t whole = sizeof body.header + body.header.bytes;
@@ -280,7 +269,7 @@ void TcpTransport::write(Peer &peer) {
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
       return;
     if (count < 0)
-      return lose(peer, std::string("cannot be reached any more: ") + std::strerror(errno));
+      return lose(number, peer, std::string("cannot be reached any more: ") + std::strerror(errno));
     peer.sent += static_cast<size_t>(count);
     if (peer.sent < whole)
       continue;
@@ -301,7 +290,7 @@ void TcpTransport::read(int64_t number, Peer &peer) {
       if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return;
       if (count <= 0)
-        return lose(peer, count == 0 ? "has ended" : std::string("is lost: ") + std::strerror(errno));
+        return lose(number, peer, count == 0 ? "has ended" : std::string("is lost: ") + std::strerror(errno));
       peer.read += static_cast<size_t>(count);
     }
     if (peer.read < whole)
@@ -310,12 +299,12 @@ void TcpTransport::read(int64_t number, Peer &peer) {
     if (peer.coming)
       finish(number, peer);
     else
-      begin(peer);
+      begin(number, peer);
   }
 }
 
 /// Finds the place for a message whose header has come.
-void TcpTransport::begin(Peer &peer) {
+void TcpTransport::begin(int64_t number, Peer &peer) {
   Bodies &expected = peer.expected[peer.header.tag];
   if (expected.empty()) {
     peer.coming = body_of(peer.header.tag, peer.header.bytes);
@@ -327,7 +316,7 @@ void TcpTransport::begin(Peer &peer) {
   expected.pop_front();
   if (peer.coming->header.bytes != peer.header.bytes) {
     peer.coming = body_of(peer.header.tag, peer.header.bytes); // for what comes behind it to be found
-    failure_ = failure_.value_or("processes that are at different collectives");
+    states_.fail(number, "it is at another collective than this process");
   }
 }
 
@@ -338,15 +327,14 @@ void TcpTransport::finish(int64_t number, Peer &peer) {
   if (body->header.tag != kNotice)
     return;
   if (body->header.bytes == 0)
-    peer.gone = "has ended";
-  else if (!failure_)
-    failure_ = "process " + std::to_string(number) + ": " + std::string(body->contents.get(), body->header.bytes);
+    states_.set_gone(number, "has ended");
+  else
+    states_.fail(number, std::string(body->contents.get(), body->header.bytes));
 }
 
-void TcpTransport::lose(Peer &peer, const std::string &how) {
+void TcpTransport::lose(int64_t number, Peer &peer, const std::string &how) {
   peer.socket.close();
-  if (peer.gone.empty())
-    peer.gone = how;
+  states_.set_gone(number, how);
 }
 
 // ---- processes ------------------------------------------------------------------------------------------------------
@@ -354,7 +342,7 @@ void TcpTransport::lose(Peer &peer, const std::string &how) {
 /// Those with lower numbers are called, those with higher ones call.
 TcpTransport::TcpTransport(TcpListener listener, int64_t process, const std::vector<std::string> &places,
                            std::chrono::milliseconds timeout)
-    : process_(process), peers_(places.size()) {
+    : process_(process), peers_(places.size()), states_(places.size()) {
   Clock::time_point end = Clock::now() + timeout;
   for (int64_t other = 0; other < process; ++other) {
     Place place = Place::of(places[static_cast<size_t>(other)]);
@@ -380,22 +368,12 @@ TcpTransport::TcpTransport(TcpListener listener, int64_t process, const std::vec
   for (Peer &peer : peers_)
     if (peer.socket.is_open())
       set_options(peer.socket);
-  std::lock_guard lock(connections().mutex);
-  connections().open.insert(this);
+  enter();
 }
 
 TcpTransport::~TcpTransport() {
-  {
-    std::lock_guard lock(connections().mutex);
-    connections().open.erase(this);
-  }
+  leave();
   close();
-}
-
-void TcpTransport::close_all() {
-  std::lock_guard lock(connections().mutex);
-  for (TcpTransport *transport : connections().open)
-    transport->close();
 }
 
 /// Says that this process ends, once all else has left.
@@ -417,14 +395,15 @@ void TcpTransport::close() noexcept {
 }
 
 void TcpTransport::notify(const std::string &failure) noexcept {
-  for (Peer &peer : peers_) {
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    Peer &peer = peers_[i];
     if (!peer.socket.is_open())
       continue;
     try {
       auto body = body_of(kNotice, failure.size());
       failure.copy(body->contents.get(), failure.size());
       peer.sending.push_back(std::move(body));
-      write(peer);
+      write(static_cast<int64_t>(i), peer);
     } catch (const std::exception &) {
       // There is no memory: the other one's waiting ends in another way.
     }
@@ -433,30 +412,24 @@ void TcpTransport::notify(const std::string &failure) noexcept {
 
 void TcpTransport::fail(const std::string &why) noexcept {
   std::lock_guard lock(mutex_);
-  if (failure_)
-    return;
-  failure_ = "process " + std::to_string(process_) + ": " + why;
-  notify(why);
+  if (states_.fail(process_, why))
+    notify(why);
 }
 
 void TcpTransport::check() {
   std::lock_guard lock(mutex_);
   move_all();
-  if (failure_)
-    throw ExchangeFailure("the exchange between processes has failed, in " + *failure_);
+  states_.check();
 }
 
 void TcpTransport::set_gone(int64_t process, const std::string &how) {
   std::lock_guard lock(mutex_);
-  if (process >= 0 && process < static_cast<int64_t>(peers_.size()) && process != process_)
-    peers_[static_cast<size_t>(process)].gone = how;
+  states_.set_gone(process, how);
 }
 
 void TcpTransport::check_present(int64_t process) {
   std::lock_guard lock(mutex_);
-  const std::string &how = peers_[static_cast<size_t>(process)].gone;
-  if (!how.empty())
-    throw ExchangeFailure("a collective waits for process " + std::to_string(process) + ", which " + how);
+  states_.check_present(process);
 }
 
 } // namespace disc

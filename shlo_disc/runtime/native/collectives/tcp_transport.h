@@ -8,7 +8,6 @@
 #include <chrono>
 #include <deque>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -58,9 +57,6 @@ public:
                std::chrono::milliseconds timeout);
   ~TcpTransport() override;
 
-  /// Tells the others, on all connections of this process, that it ends.
-  static void close_all();
-
   int64_t process() const override { return process_; }
   std::unique_ptr<Message> send(int64_t process, int64_t tag, size_t bytes,
                                 const std::function<void(char *)> &fill) override;
@@ -97,24 +93,23 @@ private:
     std::shared_ptr<Body> coming;
     Header header{};                               // of what comes next
     size_t sent = 0, read = 0;                     // of the first message and its header, and of what comes
-    std::string gone;                              // how
   };
 
   static std::shared_ptr<Body> body_of(int64_t tag, size_t bytes);
   void progress();
   void move_all();
-  void write(Peer &peer);
+  void write(int64_t number, Peer &peer);
   void read(int64_t number, Peer &peer);
-  void begin(Peer &peer);
+  void begin(int64_t number, Peer &peer);
   void finish(int64_t number, Peer &peer);
-  void lose(Peer &peer, const std::string &how);
+  void lose(int64_t number, Peer &peer, const std::string &how);
   void notify(const std::string &failure) noexcept;
-  void close() noexcept;
+  void close() noexcept override;
 
   const int64_t process_;
   std::mutex mutex_; // of what follows
   std::vector<Peer> peers_; // by process; this one's own is not connected
-  std::optional<std::string> failure_;
+  ProcessStates states_;
   bool is_closed_ = false;
 };
 

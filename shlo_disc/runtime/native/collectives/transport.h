@@ -5,6 +5,9 @@
 #include "core/communicator.h"
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace disc {
 
@@ -22,10 +25,33 @@ public:
   virtual char *contents() = 0;
 };
 
+/// What is known of the processes of a job. Its users keep others out.
+class ProcessStates {
+public:
+  explicit ProcessStates(size_t processes) : gone_(processes) {}
+
+  /// That a process has failed; the first one counts. Tells whether this is the first.
+  bool fail(int64_t process, const std::string &why);
+  /// Throws ExchangeFailure when a process has failed.
+  void check() const;
+
+  /// That a process has gone, and how; the first call for it counts.
+  void set_gone(int64_t process, const std::string &how);
+  /// Throws ExchangeFailure when a process has gone.
+  void check_present(int64_t process) const;
+
+private:
+  std::optional<std::string> failure_;
+  std::vector<std::string> gone_; // how, by process
+};
+
 /// A connection to the other processes. Thread-safe.
 class Transport {
 public:
   virtual ~Transport() = default;
+
+  /// Tells the others, on all connections of this process, that it ends.
+  static void close_all();
 
   /// This process's number; they are counted from 0.
   virtual int64_t process() const = 0;
@@ -50,6 +76,14 @@ public:
 
   /// Throws ExchangeFailure when a process has gone.
   virtual void check_present(int64_t process) = 0;
+
+protected:
+  /// Tells the others that this process ends, if it has not told them.
+  virtual void close() noexcept = 0;
+
+  /// `close_all` closes this one, from when it is connected and until it is left.
+  void enter();
+  void leave();
 };
 
 } // namespace disc

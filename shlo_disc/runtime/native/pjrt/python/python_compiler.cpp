@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "python_compiler.h"
 
-#include "collectives/mpi_transport.h"
-#include "collectives/tcp_transport.h"
+#include "collectives/transport.h"
 #include "pjrt/compile.h"
 #include "pjrt/worker.h"
 #include "python/python_reference.h"
@@ -131,13 +130,8 @@ nb::dict counts_of(const ProgramTable &table) {
 
 void bind_programs(nb::module_ &module) {
   module.def("read_program", &describe, nb::arg("program"), nb::arg("with_places") = true);
-  module.def(
-      "leave_job",
-      [] {
-        MpiTransport::close_all();
-        TcpTransport::close_all();
-      },
-      nb::call_guard<nb::gil_scoped_release>(), "Tells the other processes of the job that this one ends.");
+  module.def("leave_job", &Transport::close_all, nb::call_guard<nb::gil_scoped_release>(),
+             "Tells the other processes of the job that this one ends.");
   module.def(
       "finish_runs", [](int64_t milliseconds) { return Worker::finish_all(std::chrono::milliseconds(milliseconds)); },
       nb::arg("milliseconds"), nb::call_guard<nb::gil_scoped_release>(),
