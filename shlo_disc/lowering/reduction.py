@@ -10,7 +10,7 @@ from functools import cached_property
 from shlo_disc.lowering.element_types import Element, constant_like, element_of, number_attribute, round_to
 from shlo_disc.lowering.elementwise import Elementwise, same_lanes
 from shlo_disc.shape_dialect.mlir import arith, ir, vector
-from shlo_disc.shape_dialect.ops.reducers import finds_a_place, monoid_of
+from shlo_disc.shape_dialect.ops.reducers import is_arg_reduction, monoid_of
 
 Accumulators = list[ir.Value]
 
@@ -33,14 +33,14 @@ class Combiner:
         return monoid_of(self.block)
 
     @cached_property
-    def finds_a_place(self) -> bool:
+    def is_arg_reduction(self) -> bool:
         """Tells whether the op finds an element and its place, whatever the order it goes in."""
-        return self.monoid is None and finds_a_place(self.op)
+        return self.monoid is None and is_arg_reduction(self.op)
 
     @property
-    def has_lanes(self) -> bool:
+    def is_reorderable(self) -> bool:
         """Tells whether lanes may combine every so many elements each."""
-        return self.monoid is not None or self.finds_a_place
+        return self.monoid is not None or self.is_arg_reduction
 
     def identity(self, monoid: str) -> float | int:
         """The neutral element of a monoid on this reduce's element type."""
@@ -85,15 +85,15 @@ class Combiner:
             width //= 2
             low = [_half(a, 0, width) for a in accumulators]
             high = [_half(a, width, width) for a in accumulators]
-            accumulators = self.combine_shares(low, high)
+            accumulators = self.combine_partials(low, high)
         return [vector.extract(a, [], [0]) for a in accumulators]
 
-    def combine_shares(self, left: Accumulators, right: Accumulators) -> Accumulators:
+    def combine_partials(self, left: Accumulators, right: Accumulators) -> Accumulators:
         """body(left, right), for what two lanes or threads have found."""
-        return self.combine(*(self._by_place(left, right) if self.finds_a_place else (left, right)))
+        return self.combine(*(self._by_index(left, right) if self.is_arg_reduction else (left, right)))
 
     @staticmethod
-    def _by_place(one: Accumulators, other: Accumulators) -> tuple[Accumulators, Accumulators]:
+    def _by_index(one: Accumulators, other: Accumulators) -> tuple[Accumulators, Accumulators]:
         """Two pairs of values and places, the one with the smaller place first."""
         is_first = arith.cmpi(arith.CmpIPredicate.ule, one[1], other[1])  # no place is below 0
         first = [arith.select(is_first, a, b) for a, b in zip(one, other, strict=True)]

@@ -91,7 +91,7 @@ class RowKernel(ABC):
                 result += [*combined, *long]
             return result
 
-        fold, in_order = sums.fold if sums.any else None, not all(c.has_lanes for c in combiners)
+        fold, in_order = sums.fold if sums.any else None, not all(c.is_reorderable for c in combiners)
         carried = self.walk(sums.start([values for values, _ in starts]), body, fold, in_order)
         for op, combiner, init, (_, pending), found in zip(
             reduces, combiners, inits, starts, sums.finish(carried), strict=True

@@ -35,7 +35,7 @@ def across_team(frame: GpuFrame, team: Team, combiner: Combiner, own: Accumulato
 def _doubled(combiner: Combiner, own: Accumulators, offset: int, end: int) -> Accumulators:
     """Lane i holds lanes i to i + offset - 1, and then so many that they are `end`, where there are as many."""
     while offset < end:
-        own = combiner.combine_shares(own, [from_lane_above(v, offset) for v in own])
+        own = combiner.combine_partials(own, [from_lane_above(v, offset) for v in own])
         offset *= 2
     return own
 
@@ -81,5 +81,5 @@ def _across_warps(frame: GpuFrame, combiner: Combiner, own: Accumulators) -> Acc
 
     total = of_warp(0)
     for number in range(1, THREADS // WARP):
-        total = combiner.combine_shares(total, of_warp(number))
+        total = combiner.combine_partials(total, of_warp(number))
     return total

@@ -27,7 +27,7 @@ from shlo_disc.lowering_gpu.row_runs import Runs, in_runs, width_of_runs
 from shlo_disc.lowering_gpu.teams import Team, team_of_rows
 from shlo_disc.shape_dialect.dialect.types import product
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, scf
-from shlo_disc.shape_dialect.ops.reducers import has_lanes
+from shlo_disc.shape_dialect.ops.reducers import is_reorderable
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
@@ -165,7 +165,7 @@ def build_rows(frame: GpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns how many blocks have work, and the cost of what one does."""
     analysis = analyse_rows(frame.fusion)
     length, total = product(analysis.columns), product(analysis.rows)
-    in_order = not all(map(has_lanes, _reduces(analysis)))
+    in_order = not all(map(is_reorderable, _reduces(analysis)))
     kept = nothing_kept() if in_order else worth_keeping(frame.fusion, analysis)
     team = team_of_rows(frame, length, WARP * kept.each)
     slots = Slots(frame, kept, _room(frame, kept, length))

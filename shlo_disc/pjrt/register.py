@@ -135,14 +135,14 @@ def _leave_at_exit() -> None:
 
 
 def _own_address(state: Any) -> str:
-    """The address by which this machine reaches JAX's coordinator, which the other processes reach as well."""
+    """The address by which this machine reaches JAX's coordinator, as other processes do; empty: none was found."""
     host, _, port = (getattr(state, "coordinator_address", None) or "").rpartition(":")
     with contextlib.suppress(OSError, ValueError):
         for family, kind, *_, place in socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM):
             with socket.socket(family, kind) as probe:
                 probe.connect(place)  # sends nothing
                 return str(probe.getsockname()[0])
-    return "127.0.0.1"
+    return ""
 
 
 def _register_ffi_target(name: str, function: Any, platform: str, /, api_version: int = 1, traits: Any = None) -> None:

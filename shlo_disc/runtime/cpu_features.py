@@ -67,7 +67,7 @@ code to one machine."""
 
 
 def usable_features() -> tuple[str, ...]:
-    """Those of `KERNEL_FEATURES` that this processor has: machines with the same ones run the same code."""
+    """Return the part of `KERNEL_FEATURES` that this processor has: machines with the same ones run the same code."""
     missing = frozenset(missing_features(KERNEL_FEATURES))
     return tuple(name for name in KERNEL_FEATURES if name not in missing)
 

@@ -13,7 +13,7 @@ BYTES_PER_INSTRUCTION = 8
 """Bytes of a cache or of memory that are read in the time of an instruction for a vector."""
 
 BYTES_PER_START = 2048
-"""Those read in the time that a kernel takes to begin and end."""
+"""Bytes that are read in the time that a kernel takes to begin and end."""
 
 
 class Cost(NamedTuple):

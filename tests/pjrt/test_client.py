@@ -80,6 +80,14 @@ def test_conformance() -> None:
     assert " 0 FAIL" in done.stdout
 
 
+def test_conformance_without_a_compiler() -> None:
+    """In a Python that cannot import it, a client is told so; all else is as it was."""
+    program = f"import runpy, sys; sys.modules['shlo_disc'] = None; sys.argv = ['conform', {library()!r}]"
+    done = run_python("-c", f"{program}; runpy.run_module('pypjrt.conform', run_name='__main__')")
+    assert done.returncode == 0 and " 0 FAIL" in done.stdout, done.stdout + done.stderr
+    assert "compile.stablehlo_text                 compiling needs shlo_disc with its dependencies" in done.stdout
+
+
 def test_compiles_and_runs(client: Any) -> None:
     executable = client.compile(ADD)
     a, b = matrix(0), matrix(1)

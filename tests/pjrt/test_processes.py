@@ -174,7 +174,7 @@ def test_an_introduction_that_is_none(plugin: Any) -> None:
 
 def test_collectives_without_a_transport(plugin: Any) -> None:
     client = job(plugin, 0, 1, told(2))
-    with pytest.raises(errors.PjrtError, match="(?s)needs an exchange.*process 0: not tried.*no option address"):
+    with pytest.raises(errors.PjrtError, match="(?s)needs an exchange.*process 0: not tried.*give the option address"):
         client.compile(GATHER, options=options_module.CompileOptions(num_replicas=3))
     client.close()
 

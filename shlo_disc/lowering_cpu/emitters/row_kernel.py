@@ -24,7 +24,7 @@ from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
-from shlo_disc.shape_dialect.ops.reducers import has_lanes
+from shlo_disc.shape_dialect.ops.reducers import is_reorderable
 from shlo_disc.shape_dialect.symbolic.expr import Expr, Symbol
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
@@ -198,7 +198,7 @@ class VectorRows(RowKernel):
 def build_rows(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of rows and the cost of one."""
     analysis = analyse_rows(frame.fusion)
-    lanes = all(has_lanes(op) for ops in analysis.reduces.values() for op in ops)
+    lanes = all(is_reorderable(op) for ops in analysis.reduces.values() for op in ops)
     streams = frame.streams((*analysis.rows, *analysis.columns))
     if lanes:
         buffers = _row_buffers(frame, analysis, frame.longest_width())

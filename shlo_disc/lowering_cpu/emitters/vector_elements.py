@@ -171,12 +171,12 @@ def _constants(attribute: ir.Attribute, count: int) -> list[int] | None:
         return [_signed(int(attribute.value))] * count
     if not isinstance(attribute, ir.DenseIntElementsAttr):
         return None
-    numbers = [_signed(int(number)) for number in attribute]
+    numbers = [_signed(int(attribute[at])) for at in range(len(attribute))]
     return numbers if len(numbers) == count else None
 
 
 def _signed(number: int) -> int:
-    """Of 64 bits, as indices have."""
+    """Read a number as indices have it: 64 bits with a sign."""
     return (number + _WORD // 2) % _WORD - _WORD // 2
 
 

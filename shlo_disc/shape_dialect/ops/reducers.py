@@ -54,12 +54,12 @@ def monoid_of(body: ir.Block) -> str | None:
     return name if is_plain else None
 
 
-def has_lanes(op: ir.OpView) -> bool:
+def is_reorderable(op: ir.OpView) -> bool:
     """Tells whether lanes may combine every so many elements of a `reduce` each."""
-    return monoid_of(op.regions[0].blocks[0]) is not None or finds_a_place(op)
+    return monoid_of(op.regions[0].blocks[0]) is not None or is_arg_reduction(op)
 
 
-def finds_a_place(op: ir.OpView) -> bool:
+def is_arg_reduction(op: ir.OpView) -> bool:
     """Tells whether a `reduce` finds an element and its place along its only axis, whatever the order it goes in."""
     if len(op.results) != 2 or str(element_type_of(op.results[1])) not in _PLACE_TYPES:
         return False

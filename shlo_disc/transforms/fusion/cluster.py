@@ -12,7 +12,7 @@ from shlo_disc.shape_dialect.ops import ELEMENTWISE
 from shlo_disc.shape_dialect.ops.access import Access, defining_op, is_free, operand_accesses
 from shlo_disc.shape_dialect.ops.code_size import code_size
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
-from shlo_disc.shape_dialect.ops.reducers import has_lanes
+from shlo_disc.shape_dialect.ops.reducers import is_reorderable
 from shlo_disc.shape_dialect.utils.windows import window_sizes
 
 
@@ -83,7 +83,7 @@ class Graph:
     def goes_in_order(self, op: ir.Operation) -> bool:
         """Tells whether a reduction has to combine elements one after the other, found once."""
         if op not in self._in_order:
-            self._in_order[op] = not has_lanes(op.opview)
+            self._in_order[op] = not is_reorderable(op.opview)
         return self._in_order[op]
 
     def orders_of(self, members: Iterable[ir.Operation]) -> set[bool]:

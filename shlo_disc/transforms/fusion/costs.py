@@ -36,7 +36,7 @@ def likely(size: Expr) -> int:
 
 
 def likely_bytes(value: ir.Value) -> int:
-    """Those of a value at likely sizes."""
+    """The bytes of a value at likely sizes."""
     return likely(product(dims_of(value)) * bytes_of(element_type_of(value)))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.mlir import func, ir
-from shlo_disc.shape_dialect.ops.reducers import has_lanes
+from shlo_disc.shape_dialect.ops.reducers import is_reorderable
 
 ARGMAX = """
   %0 = stablehlo.compare GT, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
@@ -44,7 +44,8 @@ def of(text: str) -> bool:
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         (function,) = (op for op in module.body.operations if isinstance(op, func.FuncOp))
-        return has_lanes(next(op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce"))
+        reductions = (op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce")
+        return is_reorderable(next(reductions))
 
 
 def test_the_first_largest_element() -> None:
@@ -67,7 +68,7 @@ def test_the_first_largest_element() -> None:
     ],
 )
 def test_a_body_next_to_it(old: str, new: str, expected: bool) -> None:
-    """`tests/run/test_extreme_places.py` runs the ones that are taken, and others, in order and by lanes."""
+    """`tests/run/test_arg_reductions.py` runs the ones that are taken, and others, in order and by lanes."""
     assert old in ARGMAX
     assert of(reduction(ARGMAX.replace(old, new))) == expected
 

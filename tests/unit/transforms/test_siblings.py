@@ -13,7 +13,6 @@ from jax import lax
 from jax import numpy as jnp
 
 import shlo_disc
-from shlo_disc.report.page.facts import record_of
 from shlo_disc.transforms.fusion.siblings import ARRAYS
 from tests.run.op_check import check, random_array
 from tests.unit.transforms.deciding import compiled, taken
@@ -165,7 +164,6 @@ def test_random_programs(seed: int) -> None:
 
 def test_decisions_say_what_they_save() -> None:
     executable = shlo_disc.compile(rows, args=(("m, n", "float32"),))
-    made = record_of(executable._at("plan")).made
-    merged = [decision for decision in made if decision.pattern == "merge-siblings"]
-    assert merged and all(d.choice is not None and d.choice.gain >= 64 * 64 * 4 for d in merged)
-    assert "-1 kernels, -16384 bytes read" in str(merged[0].choice)
+    merged = [choice for pattern, choice, _ in executable.fusion_report().decisions if pattern == "merge-siblings"]
+    assert merged and all(choice is not None and choice.gain >= 64 * 64 * 4 for choice in merged)
+    assert "-1 kernels, -16384 bytes read" in str(merged[0])

@@ -162,7 +162,8 @@ std::optional<TcpListener> introduce(const ClientOptions &options, Introduction 
   }
   try {
     if (options.address.empty())
-      throw ExchangeFailure("no option address says where the other processes find this one");
+      throw ExchangeFailure("nothing says at which address the other processes find this one: give the option address, under JAX "
+                            "the variable SHLO_DISC_EXCHANGE_ADDRESS");
     TcpListener listener(options.address);
     own.place = listener.place();
     return listener;

@@ -27,7 +27,28 @@ namespace {
 constexpr size_t kTableBytes = size_t{1} << 30;
 constexpr std::chrono::seconds kLockWait(5);
 
-nb::object compiler() { return nb::module_::import_("shlo_disc.pjrt.compile"); }
+constexpr const char *kCompiler = "shlo_disc.pjrt.compile";
+
+nb::object compiler() { return nb::module_::import_(kCompiler); }
+
+/// Throws UNIMPLEMENTED if this Python has no compiler. Without nanobind, which is of no use before that import.
+void import_compiler(const char *what) {
+  PyObject *module = PyImport_ImportModule(kCompiler);
+  if (module) {
+    Py_DECREF(module);
+    return;
+  }
+  PyObject *type, *error, *trace;
+  PyErr_Fetch(&type, &error, &trace);
+  PyObject *text = error ? PyObject_Str(error) : nullptr;
+  const char *why = text ? PyUnicode_AsUTF8(text) : nullptr;
+  std::string message = std::string(what) + " needs shlo_disc with its dependencies in this Python, which says: ";
+  message += why ? why : "nothing";
+  for (PyObject *object : {text, type, error, trace})
+    Py_XDECREF(object);
+  PyErr_Clear();
+  throw Failure(PJRT_Error_Code_UNIMPLEMENTED, message);
+}
 
 /// Runs `body` with the GIL. What Python raises becomes a Failure, whose code and message Python chooses.
 template <typename Body> auto with_python(const char *what, Body body) {
@@ -35,17 +56,14 @@ template <typename Body> auto with_python(const char *what, Body body) {
     throw Failure(PJRT_Error_Code_UNIMPLEMENTED,
                   std::string(what) + " needs a Python interpreter in the process, with shlo_disc installed");
   nb::gil_scoped_acquire gil;
+  import_compiler(what);
   free_abandoned_references();
   try {
     return body();
   } catch (nb::python_error &error) {
     std::string text = error.what();
     int code = PJRT_Error_Code_INTERNAL;
-    try {
-      std::tie(code, text) = nb::cast<std::pair<int, std::string>>(compiler().attr("describe_error")(error.value()));
-    } catch (const std::exception &) {
-      // The compiler cannot even be imported: the first error tells why.
-    }
+    std::tie(code, text) = nb::cast<std::pair<int, std::string>>(compiler().attr("describe_error")(error.value()));
     throw Failure(static_cast<PJRT_Error_Code>(code), text);
   }
 }
