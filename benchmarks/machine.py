@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -16,11 +17,11 @@ from benchmarks.timing import environment
 PACKAGES = ("shlo_disc", "jax", "torch", "onnx", "onnxruntime", "openvino", "iree-base-compiler", "llvmlite", "numpy")
 
 
-def machine(small: bool = False) -> dict[str, Any]:
-    """The machine as a part of the JSON file."""
+def machine(small: bool = False, switches: Mapping[str, str] = {}) -> dict[str, Any]:
+    """The machine as a part of the JSON file, with the variables that hold libraries to less than it has."""
     sizes = (1 << 20,) if small else (1 << 20, 64 << 20, 512 << 20)
     return {
-        "environment": environment(),
+        "environment": ", ".join([environment(), *(f"{name}={value}" for name, value in switches.items())]),
         "threads": THREADS,
         "versions": {name: _version(name) for name in PACKAGES},
         "copy_bytes_per_second": {str(size): copy_bandwidth(size) for size in sizes},

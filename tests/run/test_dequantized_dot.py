@@ -282,6 +282,25 @@ def test_special_scales() -> None:
             assert np.isfinite(np.delete(got, (3, 34), axis=1)).all()
 
 
+@pytest.mark.usefixtures("width")
+@pytest.mark.parametrize("form", [by_columns, transposed, in_groups, stacked_halves])
+def test_scales_are_in_time(form: Callable[..., Program]) -> None:
+    """Products with integers overflow where those with weights do not, and the other way around."""
+    function, (q, *zeros, s) = form(64, 48, 32)
+    s = s * np.float32(1e-3)
+    s[..., 1] = 1e-30
+    executable = compiled((function, (q, *zeros, s)))
+    for m in (1, 3, 8, 17):
+        x = np.full((m, 64), 1e37, np.float32) * np.linspace(0.1, 1.0, 64, dtype=np.float32)
+        x[m - 1, 3], x[m // 2, 7] = np.inf, np.nan if m > 3 else 1e37
+        got, expected = np.asarray(executable(x, q, *zeros, s)), np.asarray(run_xla(function, (x, q, *zeros, s)))
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+        np.testing.assert_array_equal(np.isinf(got), np.isinf(expected))
+        assert m == 1 or np.isfinite(expected[0]).all()
+        rows = np.isfinite(expected).all(1)
+        near(got[rows], x[rows], function.__dict__["weight"](*map(jnp.asarray, (q, *zeros, s))))
+
+
 def test_no_weight_in_floats() -> None:
     executable = compiled(in_groups(512, 512, 32))
     assert executable.memory(m=1).arena_bytes < 512 * 512

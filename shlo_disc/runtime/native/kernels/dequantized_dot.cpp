@@ -7,18 +7,25 @@
 #include "library_call.h"
 
 #include "core/strided_copy.h"
-#include "dequantized_kernels.h"
+#include "dequantized_weight.h"
 #include "gemm_blocks.h"
 #include "strip_products.h"
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <new>
 
 namespace disc {
 
 namespace {
 
 using dequantized::Code;
+using dequantized::Parameter;
+using dequantized::Parameters;
+using dequantized::Weight;
 using gemm::divide_up;
 using gemm::Scratch;
 using gemm::share;
@@ -26,7 +33,10 @@ using gemm::share;
 constexpr int64_t kFewRows = 32;          // of A, at most, for which integers become floats in registers
 constexpr int64_t kBlockRows = 128;       // of C, by strips
 constexpr int64_t kBlockColumns = 512;    // of C, by strips: the sums of a block fit a core's second cache
-constexpr int64_t kRowColumns = 2048;     // of C, of few rows: the sums fit the first cache
+constexpr int64_t kDotColumns = 2048;     // of C, of few rows and dense columns
+constexpr int64_t kMostRanges = 8;        // of rows of bytes, whose sums are added in the end: as many for any threads
+constexpr int64_t kFewestOfRange = 256;   // rows of bytes
+constexpr int64_t kMostRowsOfRanges = 4;  // of A; with more, multiplying takes longer than reading
 constexpr int64_t kFewestColumns = 64;    // of an item: the lines of the cache that its bytes lie in
 constexpr int64_t kItemsPerThread = 4;    // enough to even out a thread that loses its processor
 constexpr int64_t kWorkToShare = 1 << 17; // multiply-adds that pay for handing a range to another thread
@@ -36,142 +46,23 @@ constexpr int64_t kFewestTerms = 4;       // bytes of a group, as the compiler s
 constexpr int64_t kSpare = dequantized::kWidest;
 constexpr int64_t kSumsStep = kBlockColumns + kSpare; // rows of sums lie in other lines of the cache
 constexpr int64_t kSumsBytes = kBlockRows * kSumsStep * 4;
-constexpr int64_t kRowStep = kRowColumns + kSpare; // the same of few rows
 constexpr int64_t kRowsTerms = kChunkTerms + kFewRows * kSpare; // rows of A lie in other lines, too
 constexpr int64_t kGroupsOfColumns = dequantized::kMostColumns * (kLongestChunk / kFewestTerms + 2);
-constexpr int64_t kParameters = 4 * std::max(kRowStep, kGroupsOfColumns); // of two halves
+constexpr int64_t kBlockFloats = gemm::kBlockBytes / 4;
 static_assert(kSumsBytes + kBlockRows * strips::kDeepestBytes <= gemm::kBlockBytes);
-static_assert((kFewRows * kRowStep + kRowsTerms + kParameters) * 4 <= gemm::kBlockBytes);
+static_assert(kFewRows * (kDotColumns + kSpare) + kRowsTerms + 4 * kGroupsOfColumns <= kBlockFloats);
 
-using Pair = std::array<const float *, 2>;
-using Targets = std::array<float *, 2>;
-
-/// Scales, or zero points, as floats: element k / group * step_k + n * step_n of a tensor, or one number.
-class Parameter {
-public:
-  Parameter(const CallTensor &tensor, const std::string &dtype, int64_t group, int64_t step_k, int64_t step_n)
-      : data_(tensor.data), dtype_(dtype), group_(group), step_k_(step_k), step_n_(step_n),
-        elements_(tensor.elements()) {}
-  explicit Parameter(float number) : number_(number) {}
-
-  /// Those of row k, from `column` on: where they lie as floats, or copied to `memory`.
-  const float *row(int64_t k, int64_t column, int64_t count, float *memory) const {
-    return found(k / group_ * step_k_ + column * step_n_, step_n_, count, memory);
-  }
-  /// Those of a column, of the group that row k is in and of those that follow.
-  const float *groups(int64_t k, int64_t column, int64_t count, float *memory) const {
-    return found(k / group_ * step_k_ + column * step_n_, step_k_, count, memory);
-  }
-  /// The distance of columns of `count` groups each.
-  int64_t column_step(int64_t count) const { return is_in_place(step_k_) ? step_n_ : count; }
-  bool is_same(int64_t k, int64_t other) const { return k / group_ == other / group_; }
-
-  /// Whether the tensor has an element for each column of each group.
-  bool fits(int64_t k, int64_t n) const {
-    bool goes_forward = step_k_ >= 0 && step_n_ >= 0;
-    return data_ == nullptr ||
-           (goes_forward && (divide_up(k, group_) - 1) * step_k_ + (n - 1) * step_n_ < elements_);
-  }
-  bool is_nothing() const { return data_ == nullptr && number_ == 0; }
-
-private:
-  bool is_in_place(int64_t step) const { return data_ != nullptr && dtype_ == "f32" && step == 1; }
-
-  const float *found(int64_t first, int64_t step, int64_t count, float *memory) const {
-    if (is_in_place(step))
-      return static_cast<const float *>(data_) + first;
-    if (data_ == nullptr)
-      std::fill_n(memory, is_nothing() ? 0 : count, number_);
-    else if (dtype_ == "f32")
-      copy_as<float>(first, step, count, memory);
-    else if (dtype_ == "i32")
-      copy_as<int32_t>(first, step, count, memory);
-    else
-      copy_bytes(first, step, count, memory);
-    return memory;
-  }
-
-  template <typename T> void copy_as(int64_t first, int64_t step, int64_t count, float *target) const {
-    const T *source = static_cast<const T *>(data_) + first;
-    for (int64_t i = 0; i < count; ++i)
-      target[i] = static_cast<float>(source[i * step]);
-  }
-
-  void copy_bytes(int64_t first, int64_t step, int64_t count, float *target) const {
-    static const bool has_vectors = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    bool is_signed = dtype_ == "i8";
-    if (step == 1 && has_vectors) {
-      static const float one = 1, zero = 0;
-      const auto &kernels = dequantized::avx2::kKernels[static_cast<size_t>(is_signed ? Code::kI8 : Code::kU8)][0];
-      const auto *bytes = static_cast<const uint8_t *>(data_) + first;
-      return kernels.dequantise(bytes, {&one, &one}, {&zero, &zero}, 0, count, {target, target});
-    }
-    is_signed ? copy_as<int8_t>(first, step, count, target) : copy_as<uint8_t>(first, step, count, target);
-  }
-
-  const void *data_ = nullptr;
-  std::string_view dtype_;
-  int64_t group_ = 1, step_k_ = 0, step_n_ = 0, elements_ = 0;
-  float number_ = 0;
-};
-
-/// W. Rows of bytes hold an element of a row each, or of two: element h of byte row r is in row r * step + h * half.
-struct Weight {
-  const uint8_t *q;
-  int64_t k, n;
-  bool has_dense_columns; // else rows
-  Code code;
-  int64_t step, half;
-  int64_t group; // of bytes along k
-  Parameter scale, zero;
-
-  int64_t halves() const { return dequantized::halves_of(code); }
-  int64_t bytes() const { return k / halves(); } // along k
-  int64_t row(int64_t r, int64_t h) const { return r * step + h * half; }
-  /// Bytes of the group of r from r on.
-  int64_t rest(int64_t r) const { return group - r % group; }
-  int64_t column_step() const { return has_dense_columns ? bytes() : 1; }
-  int64_t row_step() const { return has_dense_columns ? 1 : n; }
-};
-
-/// Scales and zero points of each half, where they lie or in `memory`, which has rows of `length` for each.
-struct Parameters {
-  float *memory;
-  int64_t length;
-  Pair scale{}, zero{};
-
-  float *place(int64_t number) const { return memory + number * length; }
-
-  /// Those of a row of bytes, from `column` on.
-  void find_row(const Weight &w, int64_t r, int64_t column, int64_t count) {
-    for (int64_t h = 0; h < w.halves(); ++h) {
-      bool is_same = h == 1 && w.scale.is_same(w.row(r, 0), w.row(r, 1)); // as is the zero point's group
-      scale[h] = is_same ? scale[0] : w.scale.row(w.row(r, h), column, count, place(2 * h));
-      zero[h] = is_same ? zero[0] : w.zero.row(w.row(r, h), column, count, place(2 * h + 1));
-    }
-  }
-  /// Those of `columns` columns, of the group of r and of those that follow.
-  void find_groups(const Weight &w, int64_t r, int64_t column, int64_t columns, int64_t count) {
-    for (int64_t h = 0; h < w.halves(); ++h)
-      for (int64_t j = columns - 1; j >= 0; --j) {
-        scale[h] = w.scale.groups(w.row(r, h), column + j, count, place(2 * h) + j * count);
-        zero[h] = w.zero.groups(w.row(r, h), column + j, count, place(2 * h + 1) + j * count);
-      }
-  }
-};
-
-/// Element h of bytes [r, r + count) belongs to term h * count + i of these rows of A.
-void copy_terms(const Weight &w, const float *a, int64_t rows, int64_t r, int64_t count, float *target, int64_t step) {
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t h = 0; h < w.halves(); ++h)
-      for (int64_t j = 0; j < count; ++j)
-        target[i * step + h * count + j] = a[i * w.k + w.row(r + j, h)];
+/// Columns of C, of few rows, whose sums and parameters of two halves the scratch holds beside rows of A. Long pieces of
+/// rows of bytes let the processor read ahead.
+constexpr int64_t most_row_columns(int64_t m) {
+  return ((kBlockFloats - kRowsTerms) / (m + 4) - kSpare) / kFewestColumns * kFewestColumns;
 }
 
 /// The operands of strips::multiply. Its terms are bytes, and of each range of them the halves one behind the other.
 struct Operands {
   const Weight &w;
   const dequantized::Kernels &kernels;
+  const float *table;
   const float *a;
   int64_t rows, column;
   float *parameters_memory;
@@ -196,8 +87,9 @@ struct Operands {
     for (int64_t r = 0, past = 0; r < count; ++r) {
       if (r == past)
         parameters.find_row(w, begin + r, first, range.present), past = r + w.rest(begin + r);
-      Targets rows_of = {target + r * range.width, target + (count + r) * range.width};
-      kernels.dequantise(w.q + (begin + r) * w.n + first, parameters.scale, parameters.zero, 1, range.present, rows_of);
+      std::array<float *, 2> rows_of = {target + r * range.width, target + (count + r) * range.width};
+      kernels.dequantise(w.q + (begin + r) * w.n + first, parameters.scale, parameters.zero, table, 1,
+                         range.present, rows_of);
     }
   }
 
@@ -209,16 +101,16 @@ struct Operands {
         past = std::min(count, r + w.rest(begin + r));
         parameters.find_groups(w, begin + r, first + j, 1, 1);
         float *place = columns_copy + j * range.depth + r;
-        kernels.dequantise(w.q + (first + j) * w.bytes() + begin + r, parameters.scale, parameters.zero, 0,
-                           past - r, {place, place + count});
+        kernels.dequantise(w.q + (first + j) * w.bytes() + begin + r, parameters.scale, parameters.zero, table,
+                           0, past - r, {place, place + count});
       }
     copy_matrix(columns_copy, 1, range.depth, target, range.width, range.depth, range.present);
   }
 };
 
-/// Some rows and columns of C.
+/// Some rows and columns of C, and the rows of bytes that are summed there.
 struct Part {
-  int64_t row, rows, column, columns;
+  int64_t row, rows, column, columns, begin, end;
 };
 
 int32_t decoded(Code code, uint8_t byte, int64_t half) {
@@ -240,50 +132,83 @@ class DequantizedDot {
 public:
   DequantizedDot(const Call &call, const Weight &weight)
       : pool_(call.pool), w_(weight), a_(call.operands[0].as<float>()), c_(call.results[0].as<float>()),
-        m_(call.results[0].elements() / weight.n), is_few_(m_ <= kFewRows) {
+        m_(call.results[0].elements() / weight.n), is_few_(m_ <= kFewRows),
+        by_rows_(is_few_ && !weight.has_dense_columns), row_columns_(by_rows_ ? most_row_columns(m_) : kDotColumns) {
     int64_t bits = call.spec.attribute("vector_bits");
     bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     plain_ = bits < 256 || !has_avx2;
     wide_ = bits >= 512 && __builtin_cpu_supports("avx512f");
     auto code = static_cast<size_t>(w_.code);
-    kernels_ = &(wide_ ? dequantized::avx512::kKernels : dequantized::avx2::kKernels)[code][!w_.zero.is_nothing()];
+    const float *zero = w_.zero.number();
+    bool is_in_table = wide_ && zero && w_.code >= Code::kI4;
+    table_ = dequantized::table_of(w_.code, is_in_table ? *zero : 0);
+    bool has_zeros = !is_in_table && !w_.zero.is_nothing();
+    kernels_ = &(wide_ ? dequantized::avx512::kKernels : dequantized::avx2::kKernels)[code][has_zeros];
   }
 
   void run() {
     if (m_ == 0)
       return;
     choose_items();
+    if (ranges_ > 1)
+      range_sums_.reset(new (std::nothrow) float[static_cast<size_t>(ranges_ * m_ * w_.n)]);
+    if (!range_sums_)
+      ranges_ = 1;
     auto body = [](void *self, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         static_cast<const DequantizedDot *>(self)->run_item(i);
     };
     double work = static_cast<double>(m_) * static_cast<double>(w_.n) * static_cast<double>(w_.k);
-    auto each = static_cast<int64_t>(std::min(work / static_cast<double>(blocks_ * groups_), 1e15));
-    pool_.run(body, this, blocks_ * groups_, std::max<int64_t>(1, kWorkToShare / std::max<int64_t>(1, each)));
+    int64_t items = blocks_ * groups_ * ranges_;
+    auto each = static_cast<int64_t>(std::min(work / static_cast<double>(items), 1e15));
+    pool_.run(body, this, items, std::max<int64_t>(1, kWorkToShare / std::max<int64_t>(1, each)));
+    if (ranges_ > 1)
+      add_ranges();
   }
 
 private:
-  /// Few rows of A read long rows of bytes, in as few pieces as threads need; dense columns are as long in any piece.
+  /// Few rows of A read long rows of bytes, a range of them in an item; dense columns are as long in any item.
   void choose_items() {
-    int64_t threads = pool_.size(), most = is_few_ ? kRowColumns : kBlockColumns, fewest = divide_up(w_.n, most);
-    bool by_rows = is_few_ && !w_.has_dense_columns;
+    int64_t threads = pool_.size(), most = is_few_ ? row_columns_ : kBlockColumns, fewest = divide_up(w_.n, most);
+    bool has_ranges = by_rows_ && !plain_ && m_ <= kMostRowsOfRanges;
+    ranges_ = has_ranges ? std::clamp<int64_t>(w_.bytes() / kFewestOfRange, 1, kMostRanges) : 1;
     blocks_ = is_few_ ? 1 : divide_up(m_, kBlockRows);
-    int64_t wanted = divide_up(by_rows ? divide_up(fewest, threads) * threads : kItemsPerThread * threads, blocks_);
+    int64_t pieces = by_rows_ ? divide_up(fewest, threads) : kItemsPerThread;
+    int64_t wanted = divide_up(pieces * threads, blocks_ * ranges_);
     units_ = divide_up(w_.n, kFewestColumns);
     groups_ = threads == 1 ? fewest : std::max(fewest, std::min(wanted, units_));
   }
 
   void run_item(int64_t item) const {
-    int64_t block = item / groups_, group = item % groups_;
-    Part part{};
+    int64_t block = item / (groups_ * ranges_), range = item % ranges_;
+    Part part = columns_of(item / ranges_ % groups_);
     part.row = share(m_, blocks_, block), part.rows = share(m_, blocks_, block + 1) - part.row;
-    part.column = share(units_, groups_, group) * kFewestColumns;
-    part.columns = std::min(w_.n, share(units_, groups_, group + 1) * kFewestColumns) - part.column;
+    part.begin = first_of(range), part.end = first_of(range + 1);
     if (plain_)
       return multiply_plainly(part);
+    multiply(part, ranges_ == 1 ? c_ : range_sums_.get() + range * m_ * w_.n);
+    if (is_few_ && ranges_ == 1)
+      mend_overflows(part);
+  }
+
+  /// All rows of a group of columns.
+  Part columns_of(int64_t group) const {
+    int64_t column = share(units_, groups_, group) * kFewestColumns;
+    int64_t past = std::min(w_.n, share(units_, groups_, group + 1) * kFewestColumns);
+    return {0, m_, column, past - column, 0, w_.bytes()};
+  }
+
+  /// The first row of bytes of a range: the rows that are read together are not parted.
+  int64_t first_of(int64_t range) const {
+    int64_t together = divide_up(w_.bytes(), dequantized::kStreams);
+    return std::min(w_.bytes(), share(together, ranges_, range) * dequantized::kStreams);
+  }
+
+  /// The sums of a part to rows of `target`, which are as those of C.
+  void multiply(const Part &part, float *target) const {
     Scratch scratch;
     float *sums = scratch.block<float>();
-    int64_t step = is_few_ ? kRowStep : kSumsStep;
+    int64_t step = is_few_ ? row_step() : kSumsStep;
     for (int64_t i = 0; is_few_ && i < part.rows; ++i)
       std::fill_n(sums + i * step, step, 0.0F);
     if (!is_few_)
@@ -291,11 +216,35 @@ private:
     else
       w_.has_dense_columns ? add_columns(part, sums) : add_rows(part, sums);
     for (int64_t i = 0; i < part.rows; ++i)
-      std::copy_n(sums + i * step, part.columns, c_ + (part.row + i) * w_.n + part.column);
+      std::copy_n(sums + i * step, part.columns, target + (part.row + i) * w_.n + part.column);
   }
 
-  /// The rows of A, and what follows them, lie behind the sums of few rows.
-  static float *behind_sums(float *sums) { return sums + kFewRows * kRowStep; }
+  /// Adds the sums of all ranges, one after the other.
+  void add_ranges() const {
+    int64_t count = m_ * w_.n;
+    const float *sums = range_sums_.get();
+    std::copy_n(sums, count, c_);
+    for (int64_t range = 1; range < ranges_; ++range)
+      std::transform(c_, c_ + count, sums + range * count, c_, std::plus<>());
+    for (int64_t group = 0; group < groups_; ++group)
+      mend_overflows(columns_of(group));
+  }
+
+  /// Few rows multiply sums by scales, where the program multiplies weights, which may overflow otherwise. A row of A
+  /// with NaN has NaN in either way.
+  void mend_overflows(const Part &part) const {
+    auto is_finite = [](float number) { return std::isfinite(number); };
+    auto is_nan = [](float number) { return std::isnan(number); };
+    for (int64_t i = part.row; i < part.row + part.rows; ++i) {
+      const float *sums = c_ + i * w_.n + part.column, *terms = a_ + i * w_.k;
+      if (!std::all_of(sums, sums + part.columns, is_finite) && !std::any_of(terms, terms + w_.k, is_nan))
+        multiply_plainly({i, 1, part.column, part.columns, part.begin, part.end});
+    }
+  }
+
+  /// Rows of sums of few rows lie in other lines of the cache; behind them lie the rows of A, and what follows those.
+  int64_t row_step() const { return row_columns_ + kSpare; }
+  float *behind_sums(float *sums) const { return sums + m_ * row_step(); }
   static float *behind_rows(float *rows) { return rows + kRowsTerms; }
 
   /// Bytes of each column that are used together.
@@ -307,21 +256,23 @@ private:
   void add_rows(const Part &part, float *sums) const {
     int64_t length = chunk(part.rows), shift = w_.halves() * length + kSpare;
     float *x = behind_sums(sums);
-    Parameters parameters{behind_rows(x), kRowStep};
-    for (int64_t r = 0, past = 0; r < w_.bytes();) {
+    Parameters parameters{behind_rows(x), row_step()};
+    for (int64_t r = part.begin, past = r, first = r, behind = r; r < part.end;) {
       if (r == past)
         parameters.find_row(w_, r, part.column, part.columns), past = r + w_.rest(r);
-      int64_t at = r % length, count = std::min(w_.bytes() - r + at, length);
-      if (at == 0)
-        copy_terms(w_, a_, part.rows, r, count, x, shift);
-      bool is_one = std::min({past, w_.bytes(), r - at + count}) - r < dequantized::kStreams;
+      if (r == behind) {
+        first = r, behind = std::min(part.end, r + length);
+        copy_terms(w_, a_, part.rows, r, behind - r, x, shift);
+      }
+      int64_t at = r - first, count = behind - first;
+      bool is_one = std::min(past, behind) - r < dequantized::kStreams;
       dequantized::Rows of{w_.q + r * w_.n + part.column, w_.n, {x + at, x + at + count}, shift, parameters.scale,
-                           parameters.zero, sums, kRowStep, part.columns};
+                           parameters.zero, table_.data(), sums, row_step(), part.columns};
       const auto &kernels = is_one ? kernels_->add_row : kernels_->add_streams;
       for (int64_t rows = part.rows, step; rows > 0; rows -= step) {
         step = dequantized::rows_together(rows);
         kernels[static_cast<size_t>(step - 1)](of);
-        of.x[0] += step * shift, of.x[1] += step * shift, of.sums += step * kRowStep;
+        of.x[0] += step * shift, of.x[1] += step * shift, of.sums += step * row_step();
       }
       r += is_one ? 1 : dequantized::kStreams;
     }
@@ -340,8 +291,8 @@ private:
         columns = part.columns - j < together ? 1 : together;
         parameters.find_groups(w_, r, part.column + j, columns, groups);
         dequantized::Columns of{w_.q + (part.column + j) * w_.bytes() + r, w_.bytes(), {x, x + count}, shift,
-                                parameters.scale, parameters.zero, w_.scale.column_step(groups),
-                                w_.zero.column_step(groups), w_.rest(r), w_.group, sums + j, kRowStep, count};
+                                parameters.scale, parameters.zero, table_.data(), w_.scale.column_step(groups),
+                                w_.zero.column_step(groups), w_.rest(r), w_.group, sums + j, row_step(), count};
         add_to_rows(of, part.rows, columns);
       }
     }
@@ -357,7 +308,7 @@ private:
       else
         for (int64_t j = 0; j < columns; ++j)
           kernels_->add_column[number](column_of(of, j));
-      of.x[0] += step * of.x_step, of.x[1] += step * of.x_step, of.sums += step * kRowStep;
+      of.x[0] += step * of.x_step, of.x[1] += step * of.x_step, of.sums += step * row_step();
     }
   }
 
@@ -373,14 +324,14 @@ private:
     strips::Block<float> block{part.rows, part.columns, w_.k, sums, kSumsStep, rows_copy, scratch.panel<float>()};
     const auto &kernels = wide_ ? strips::avx512::kKernels<float> : strips::avx2::kKernels<float>;
     strips::multiply(kernels, block,
-                     Operands{w_, *kernels_, a_ + part.row * w_.k, part.rows, part.column, scratch.sums<float>(),
+                     Operands{w_, *kernels_, table_.data(), a_ + part.row * w_.k, part.rows, part.column, scratch.sums<float>(),
                               row_panels});
   }
 
   /// Without the kernels' instructions.
   void multiply_plainly(const Part &part) const {
     Scratch scratch;
-    Parameters parameters{scratch.block<float>(), kRowColumns};
+    Parameters parameters{scratch.block<float>(), part.columns};
     float *weights = parameters.place(4);
     bool has_zeros = !w_.zero.is_nothing();
     for (int64_t i = part.row; i < part.row + part.rows; ++i)
@@ -406,9 +357,13 @@ private:
   const float *a_;
   float *c_;
   int64_t m_;
-  bool is_few_, plain_ = false, wide_ = false;
+  bool is_few_, by_rows_;
+  int64_t row_columns_; // of C, whose sums few rows have at a time
+  bool plain_ = false, wide_ = false;
   const dequantized::Kernels *kernels_ = nullptr;
-  int64_t blocks_ = 1, groups_ = 1, units_ = 1;
+  dequantized::Table table_{};
+  int64_t blocks_ = 1, groups_ = 1, units_ = 1, ranges_ = 1;
+  std::unique_ptr<float[]> range_sums_; // of each range, as C
 };
 
 /// The operand that an attribute names, or the number whose bits it has. Steps are those of the tensor.

@@ -23,7 +23,6 @@ constexpr int64_t kMostColumns = 4;     // dense ones, together
 constexpr int64_t kStreams = 8;         // rows of bytes that are read together
 constexpr int64_t kWidest = 16;         // lanes: what lies behind a row of sums, scales and zero points is as long
 constexpr int64_t kLineBytes = 64;      // of the cache
-constexpr int64_t kBytesAhead = 512;    // of a dense column, which are fetched before they are used
 
 constexpr int64_t halves_of(Code code) { return code >= Code::kI4Pairs ? 2 : 1; }
 /// The largest number of rows with a kernel of their own, 1 to 4 or 8, that is no larger.
@@ -39,6 +38,17 @@ template <Code code> constexpr int32_t decoded(uint8_t byte, int64_t half) {
   return code == Code::kI4 || code == Code::kI4Pairs ? (bits ^ 8) - 8 : bits;
 }
 
+/// What 4 bits stand for, less a zero point, which kernels for AVX-512 look up: the others know of none.
+using Table = std::array<float, 16>;
+
+constexpr Table table_of(Code code, float zero) {
+  Table table{};
+  bool is_signed = code == Code::kI4 || code == Code::kI4Pairs;
+  for (int32_t bits = 0; bits < 16; ++bits)
+    table[static_cast<size_t>(bits)] = static_cast<float>(is_signed ? (bits ^ 8) - 8 : bits) - zero;
+  return table;
+}
+
 /// Rows of bytes, `q_step` apart, with an element of A's rows for each, and what belongs to their columns.
 struct Rows {
   const uint8_t *q;
@@ -46,6 +56,7 @@ struct Rows {
   std::array<const float *, 2> x; // A's rows are `x_step` apart
   int64_t x_step;
   std::array<const float *, 2> scale, zero; // of each column
+  const float *table;                       // of `table_of`
   float *sums; // one row for each of A's, `sums_step` apart
   int64_t sums_step, count;
 };
@@ -58,6 +69,7 @@ struct Columns {
   std::array<const float *, 2> x;
   int64_t x_step;
   std::array<const float *, 2> scale, zero;
+  const float *table;
   int64_t scale_step, zero_step, first, group;
   float *sums; // of each row of A and each column
   int64_t sums_step, count;
@@ -67,7 +79,7 @@ using AddRows = void (*)(const Rows &);
 using AddColumns = void (*)(const Columns &);
 /// target[i] = (q[i] - zero[i * step]) * scale[i * step], of each half; step is 0 or 1.
 using Dequantise = void (*)(const uint8_t *q, std::array<const float *, 2> scale, std::array<const float *, 2> zero,
-                            int64_t step, int64_t count, std::array<float *, 2> target);
+                            const float *table, int64_t step, int64_t count, std::array<float *, 2> target);
 
 /// The kernels of a code for zero points, or for none. By rows of A, less one: of several rows of bytes, or of one; of
 /// several columns, or of one.
@@ -95,12 +107,17 @@ struct Lanes {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(from)));
   }
   DISC_AVX2 static V::Type floats(Type v) { return _mm256_cvtepi32_ps(v); }
-  DISC_AVX2 static V::Type low(Type v) { return floats(_mm256_and_si256(v, _mm256_set1_epi32(15))); }
-  DISC_AVX2 static V::Type high(Type v) { return floats(_mm256_srli_epi32(v, 4)); }
-  DISC_AVX2 static V::Type signed_low(Type v) { return floats(_mm256_srai_epi32(_mm256_slli_epi32(v, 28), 28)); }
-  DISC_AVX2 static V::Type signed_high(Type v) { return floats(_mm256_srai_epi32(v, 4)); }
+  struct Table {};
+  DISC_AVX2 static Table table(const float *) { return {}; }
+  DISC_AVX2 static V::Type low(Type v, Table) { return floats(_mm256_and_si256(v, _mm256_set1_epi32(15))); }
+  DISC_AVX2 static V::Type high(Type v, Table) { return floats(_mm256_srli_epi32(v, 4)); }
+  DISC_AVX2 static V::Type signed_low(Type v, Table) {
+    return floats(_mm256_srai_epi32(_mm256_slli_epi32(v, 28), 28));
+  }
+  DISC_AVX2 static V::Type signed_high(Type v, Table) { return floats(_mm256_srai_epi32(v, 4)); }
 };
 
+constexpr int64_t kSumsInRegisters = 8, kSumsOfColumns = 8, kFactorsInRegisters = 0;
 constexpr int64_t columns_of(int64_t rows) { return rows <= 2 ? kMostColumns : 2; } // sums fit the registers
 DISC_AVX2 inline V::Type subtracted(V::Type a, V::Type b) { return _mm256_sub_ps(a, b); }
 DISC_AVX2 inline V::Type multiplied(V::Type a, V::Type b) { return _mm256_mul_ps(a, b); }
@@ -129,17 +146,15 @@ struct Lanes {
     return _mm512_maskz_cvtepi8_epi32(kAll, _mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
   }
   DISC_AVX512 static V::Type floats(Type v) { return _mm512_maskz_cvtepi32_ps(kAll, v); }
-  DISC_AVX512 static V::Type low(Type v) {
-    return _mm512_maskz_permutexvar_ps(kAll, v, _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-  }
-  DISC_AVX512 static V::Type high(Type v) { return low(_mm512_maskz_srli_epi32(kAll, v, 4)); }
-  DISC_AVX512 static V::Type signed_low(Type v) {
-    const auto table = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1);
-    return _mm512_maskz_permutexvar_ps(kAll, v, table);
-  }
-  DISC_AVX512 static V::Type signed_high(Type v) { return signed_low(_mm512_maskz_srli_epi32(kAll, v, 4)); }
+  using Table = V::Type;
+  DISC_AVX512 static Table table(const float *from) { return V::load(from); }
+  DISC_AVX512 static V::Type low(Type v, Table table) { return _mm512_maskz_permutexvar_ps(kAll, v, table); }
+  DISC_AVX512 static V::Type high(Type v, Table table) { return low(_mm512_maskz_srli_epi32(kAll, v, 4), table); }
+  DISC_AVX512 static V::Type signed_low(Type v, Table table) { return low(v, table); }
+  DISC_AVX512 static V::Type signed_high(Type v, Table table) { return high(v, table); }
 };
 
+constexpr int64_t kSumsInRegisters = 16, kSumsOfColumns = 24, kFactorsInRegisters = 16;
 constexpr int64_t columns_of(int64_t) { return kMostColumns; }
 DISC_AVX512 inline V::Type subtracted(V::Type a, V::Type b) { return _mm512_sub_ps(a, b); }
 DISC_AVX512 inline V::Type multiplied(V::Type a, V::Type b) { return _mm512_mul_ps(a, b); }
