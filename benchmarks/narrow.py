@@ -3,16 +3,13 @@
 
 `python -m benchmarks.narrow` runs jax.jit and ours with bound weights in f32 and in bf16, in turns in one process, and
 prints the times relative to jax.jit's in f32, and the largest error relative to the largest result in f32. `--products`
-prints GFLOP/s of products with packed right-hand sides instead. `--weights` prints times of products in f32 with
-weights of 8 and 4 bits, which the program dequantises, relative to those with a passed weight of f32 (ours, all in
-turns, the least of each).
+prints GFLOP/s of products with packed right-hand sides instead.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -21,14 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.tables import geometric_mean, table
-from benchmarks.timing import interleaved, limit_threads, seconds
+from benchmarks.timing import interleaved, limit_threads
 from examples import bert
 from examples.model import function
 
 SHAPES = ((1, 16), (1, 64), (1, 128), (2, 256), (4, 128), (1, 512), (8, 64))
 ROWS = (1, 8, 64, 512)
 MATRICES = ((768, 768), (768, 3072), (3072, 768))
-WEIGHTS = ((4096, 4096), (4096, 11008))
 DTYPES = ("float32", "bfloat16", "float16", "int8", "uint8", "int32")
 
 
@@ -114,94 +110,10 @@ def compare_products(threads: int, rounds: int) -> None:
     print(table(["(m, n, k)", *DTYPES], rows))
 
 
-# ---- weights of 8 and 4 bits -----------------------------------------------------------------------------------------
-
-GROUP = 32
-"""Rows of a weight that share a scale."""
-
-
-def f32(x: Any) -> Any:
-    """The same numbers in f32."""
-    return x.astype(jnp.float32)
-
-
-def grouped(x: Any, q: Any, s: Any) -> Any:
-    """Rows times integers (k, n) with scales (k / GROUP, n)."""
-    return x @ (f32(q).reshape(len(s), -1, q.shape[1]) * s[:, None]).reshape(q.shape)
-
-
-def grouped_transposed(x: Any, q: Any, s: Any) -> Any:
-    """Rows times integers (n, k) with scales (n, k / GROUP)."""
-    return x @ (f32(q).reshape(*s.shape, -1) * s[..., None]).reshape(q.shape).T
-
-
-def halves(x: Any, q: Any, s: Any) -> Any:
-    """Rows times pairs of 4 bits (k / 2, n), with a zero point of 8."""
-    return grouped(x, jnp.stack([q & 15, q >> 4], axis=1).reshape(-1, q.shape[1]).astype(jnp.int8) - 8, s)
-
-
-def halves_transposed(x: Any, q: Any, s: Any) -> Any:
-    """Rows times pairs of 4 signed bits (n, k / 2)."""
-    return grouped_transposed(x, jax.lax.bitcast_convert_type(q, jnp.int4).reshape(len(q), -1), s)
-
-
-def weight_products(k: int, n: int) -> dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]]:
-    """Products by name: the function and the weight that it is called with."""
-    rng = np.random.default_rng(0)
-    bytes_ = rng.integers(0, 256, (k, n), np.uint8)
-    scales = rng.random((k // GROUP, n), np.float32)
-    pairs, signed = bytes_[: k // 2], bytes_.view(np.int8)
-    flipped = [np.ascontiguousarray(array.T) for array in (signed, scales, pairs)]
-    return {
-        "f32": (lambda x, w: x @ w, (rng.random((k, n), np.float32),)),
-        "int8": (lambda x, q, s: x @ (f32(q) * s), (signed, scales[0])),
-        "int8.T": (lambda x, q, s: x @ (f32(q) * s[:, None]).T, (flipped[0], scales[0])),
-        "int8 groups": (grouped, (signed, scales)),
-        "int8.T groups": (grouped_transposed, (flipped[0], flipped[1])),
-        "int4 groups": (halves, (pairs, scales)),
-        "int4.T groups": (halves_transposed, (flipped[2], flipped[1])),
-    }
-
-
-def weight_calls(k: int, n: int, threads: int) -> dict[str, Callable[..., Any]]:
-    """Compiled products by name, of which "f32 bound" has its weight packed; prints their temporary memory."""
-    import shlo_disc
-
-    options = shlo_disc.Options(threads=threads, output="buffer")
-    calls: dict[str, Callable[..., Any]] = {}
-    for name, (multiply, weight) in weight_products(k, n).items():
-        specs = ((f"m, {k}", "float32"), *((", ".join(map(str, w.shape)), w.dtype.name) for w in weight))
-        program = shlo_disc.compile(multiply, args=specs, options=options)
-        passed = [jnp.asarray(w) for w in weight]
-        calls[name] = lambda x, program=program, passed=passed: program(x, *passed)
-        print(f"{name} ({k}, {n}): {program.memory(m=1).arena_bytes} temporary bytes at one row")
-        if name == "f32":
-            weight_first = shlo_disc.compile(lambda w, x: x @ w, args=(specs[1], specs[0]), options=options)
-            calls["f32 bound"] = weight_first.bind(passed[0])
-    return calls
-
-
-def compare_weights(shapes: tuple[tuple[int, int], ...], threads: int, rounds: int) -> None:
-    """Print the table of times and of temporary memory."""
-    rows, names = [], [""]
-    for k, n in shapes:
-        calls = weight_calls(k, n, threads)
-        names = list(calls)
-        for m in (1, 3, 16, 256):
-            x = jnp.ones((m, k), jnp.float32)
-            times: dict[str, list[float]] = {name: [] for name in names}
-            for _, name in itertools.product(range(rounds + 1), names):
-                times[name].append(seconds(functools.partial(calls[name], x)))
-            least = [min(times[name]) for name in names]
-            rows.append([str((m, n, k)), f"{least[0] * 1e3:.2f}", *(f"{time / least[0]:.2f}" for time in least[1:])])
-    print(table(["(m, n, k)", f"{names[0]} ms", *names[1:]], rows))
-
-
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.narrow", description=__doc__)
     parser.add_argument("--products", action="store_true", help="products instead of the model")
-    parser.add_argument("--weights", action="store_true", help="products with weights of 8 and 4 bits instead")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--small", action="store_true", help="a small model at one shape: does it run?")
@@ -209,8 +121,6 @@ def main() -> None:
     limit_threads(options.threads)
     if options.products:
         compare_products(options.threads, options.rounds)
-    elif options.weights:
-        compare_weights(((64, 96),) if options.small else WEIGHTS, options.threads, options.rounds)
     elif options.small:
         compare_models(bert.SMALL, ((2, 17),), options.threads, 2)
     else:

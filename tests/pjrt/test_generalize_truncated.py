@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.pjrt.plugin import run_python
 
 
-def test_short_arrays_after_long_ones() -> None:
-    done = run_python("-m", "tests.pjrt.truncated_programs", JAX_PLATFORMS="shlo_disc,cpu")
+@pytest.mark.parametrize("orders", ["1", pytest.param("0 2 3", marks=pytest.mark.slow)])
+def test_short_arrays_after_long_ones(orders: str) -> None:
+    done = run_python("-m", "tests.pjrt.truncated_programs", *orders.split(), JAX_PLATFORMS="shlo_disc,cpu")
     assert done.returncode == 0, done.stderr[-4000:]
     assert json.loads(done.stdout.splitlines()[-1]) == []

@@ -113,3 +113,11 @@ def test_narrow_elements_from_the_command_line() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "geometric means: jit bf16 " in done.stdout
+
+
+@pytest.mark.slow
+def test_narrow_weights_from_the_command_line() -> None:
+    command = [sys.executable, "-m", "benchmarks.narrow_weights", "--small"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "int4.T groups" in done.stdout and "(256, 96, 64)" in done.stdout

@@ -72,11 +72,14 @@ ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
 }
 
 
+SLOW = pytest.mark.slow
+ALWAYS = {"gelu", "gelu, exact", "selects", "quotient"}
+"""Activations that are tried in each run."""
 EXPENSIVE = {"gelu, exact", "softplus", "elu"}
 """Activations whose gradients read but x and a value that is expensive."""
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("name", [name if name in ALWAYS else pytest.param(name, marks=SLOW) for name in ACTIVATIONS])
 def test_gradients_of_activations(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def loss(w: jax.Array, bias: jax.Array, x: jax.Array) -> jax.Array:
         hidden = ACTIVATIONS[name](x @ w + bias)
@@ -118,7 +121,7 @@ PROGRAMS: dict[str, Callable[[jax.Array], tuple[jax.Array, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", *(pytest.param(dtype, marks=SLOW) for dtype in ("bfloat16", "float16"))])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_of_one_kernel_in_another(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     specs = ((f"b, {WIDTH}", dtype), (f"{WIDTH}, {WIDTH}", dtype))
@@ -182,7 +185,7 @@ def random_program(seed: int) -> Callable[[jax.Array, jax.Array], Any]:
     return f
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=SLOW) for seed in range(8, 60))])
 def test_random_programs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     specs, options = ((f"b, {WIDTH}", "float32"), (f"{WIDTH}, {WIDTH}", "float32")), Options(strict=True)
     again = shlo_disc.compile(random_program(seed), args=specs, options=options)

@@ -147,7 +147,7 @@ STEPS: tuple[Callable[[jax.Array, jax.Array], jax.Array], ...] = (
 )
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(s, marks=pytest.mark.slow) for s in range(4, 40))])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(s, marks=pytest.mark.slow) for s in range(2, 40))])
 def test_random_programs(seed: int) -> None:
     """Sums, extremes and elementwise values of a few arrays, in any order, some of them of each other."""
     steps = np.random.default_rng(seed).integers(0, 8, (10, 3))
