@@ -68,13 +68,14 @@ def test_symbolic_channels_and_features() -> None:
 
 @pytest.mark.parametrize("padding", [((-1, 2), (3, -2)), ((0, 0), (0, 0))])
 def test_constant_weights_give_the_same_bits(padding: Any) -> None:
-    """Packed when the program is loaded or not at all, the products are the same."""
+    """Packed when the program is loaded, bound, or passed a second time, the products are the same."""
     specs, weights = [images(24, 4), ("3, 3, 24, 48", "float32")], random_array((3, 3, 24, 48), "float32", 5)
     function = convolve(padding=padding)
     passed, constant = compile_function(function, specs), compile_function(lambda x: function(x, weights), specs[:1])
     bound = compile_function(lambda w, x: function(x, w), specs[::-1]).bind(weights)
     for size in (*FEW, *MANY, WASTEFUL):
         x = random_array((size["b"], size["h"] + 4, size["w"] + 4, 24), "float32", 1)
+        passed(x, weights)
         assert_same(constant(x), passed(x, weights))
         assert_same(bound(x), passed(x, weights))
 

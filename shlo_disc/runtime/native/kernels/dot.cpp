@@ -7,6 +7,7 @@
 #include "gemm_blocks.h"
 #include "gemm_formats.h"
 #include "outer_product.h"
+#include "streamed_rows.h"
 #include "vector_product.h"
 #include "core/command_clock.h"
 
@@ -119,6 +120,18 @@ bool is_vector_product_by_blas(const DiscDot &dot) {
   return is_vector_product(dot) && (dot.format == 0 ? blas.gemv<float>() != nullptr : blas.gemv<double>() != nullptr);
 }
 
+/// Products of one A, one after the other; by tiles where memory runs out.
+void run_each_streamed(ThreadPool &pool, const DiscDot &first) {
+  for (const DiscDot *dot = &first; dot != nullptr; dot = dot->next) {
+    DiscDot alone = *dot;
+    alone.next = nullptr;
+    if (run_streamed_rows(pool, alone))
+      run_row_epilogue(pool, alone);
+    else
+      run_gemm(pool, alone);
+  }
+}
+
 bool has_few_columns(const DiscDot &dot) { return has_few_rows(transposed(dot)); }
 
 /// A way to compute products of few rows or columns.
@@ -142,6 +155,10 @@ void run_products(ThreadPool &pool, const DiscDot &dot) {
   chosen_way = "outer product";
   if (is_outer_product(dot) && run_outer_product(pool, dot))
     return;
+  if (are_all(dot, streams_rows)) {
+    chosen_way = "streamed rows";
+    return run_each_streamed(pool, dot);
+  }
   for (const Way &way : kWays) {
     if (!are_all(dot, way.fits))
       continue;

@@ -106,6 +106,9 @@ public:
 private:
   static constexpr int64_t kSize = sizeof(T);
 
+  /// Whether dense columns are fetched before they are used: they are more than the second cache holds.
+  bool fetches_columns() const { return dot_.n * dot_.b_n * kSize >= kBlockBytes; }
+
   /// Columns of B that are read in one go, and the distance between rows of their sums.
   int64_t most_columns() const { return (dot_.m <= kMostLongRows ? kRowBytes : kShortRowBytes) / kSize; }
   int64_t sums_step() const { return most_columns() + kApartBytes / kSize; }
@@ -146,7 +149,8 @@ private:
         int64_t row = share(dot_.m, parts, part), rows = share(dot_.m, parts, part + 1) - row;
         dots::Block<T> rows_of_a = block;
         rows_of_a.a += row * block.a_step, rows_of_a.c += row * dot_.c_m;
-        dots::kMultiply<T>[static_cast<size_t>(rows - 1)](rows_of_a, std::min(columns, step));
+        const auto &kernels = part == 0 && fetches_columns() ? dots::kMultiply<T, true> : dots::kMultiply<T, false>;
+        kernels[static_cast<size_t>(rows - 1)](rows_of_a, std::min(columns, step));
       }
   }
 

@@ -11,6 +11,7 @@ namespace disc::dots {
 constexpr int64_t kRows = 4;     // of A, together
 constexpr int64_t kColumns = 12; // of B, which stay in the cache for all rows of A
 constexpr int64_t kRegisters = 16;
+constexpr int64_t kLineBytes = 64; // of the cache
 
 /// How many columns are used together with so many rows: sums for each pair, and a row, fit the registers.
 constexpr int64_t columns_of(int64_t rows) { return rows == kRows ? 3 : 4; }
@@ -26,12 +27,18 @@ template <typename T> struct Block {
   bool adds; // to what is in C
 };
 
-template <typename T, int64_t rows, int64_t columns> DISC_AVX2 void multiply(const Block<T> &block) {
+/// fetches: the columns to come are fetched into the second cache.
+template <typename T, int64_t rows, int64_t columns, bool fetches> DISC_AVX2 void multiply(const Block<T> &block) {
   using V = Vector256<T>;
-  constexpr int64_t lanes = V::kLanes;
+  constexpr int64_t lanes = V::kLanes, line = kLineBytes / static_cast<int64_t>(sizeof(T));
   typename V::Type sums[rows][columns] = {};
   int64_t k = 0;
   for (; k + lanes <= block.k; k += lanes) {
+    if constexpr (fetches)
+      if (k % line == 0)
+#pragma GCC unroll 4
+        for (int64_t j = columns; j < 2 * columns; ++j)
+          __builtin_prefetch(block.b + j * block.b_step + k, 0, 2);
     typename V::Type right[columns];
 #pragma GCC unroll 4
     for (int64_t j = 0; j < columns; ++j) {
@@ -61,17 +68,18 @@ template <typename T, int64_t rows, int64_t columns> DISC_AVX2 void multiply(con
 }
 
 /// `count` columns, as many together as the registers allow.
-template <typename T, int64_t rows> void multiply_columns(Block<T> block, int64_t count) {
+template <typename T, int64_t rows, bool fetches> void multiply_columns(Block<T> block, int64_t count) {
   constexpr int64_t together = columns_of(rows);
   for (int64_t step; count > 0; count -= step, block.b += step * block.b_step, block.c += step * block.c_n) {
     step = count >= together ? together : 1;
-    step == together ? multiply<T, rows, together>(block) : multiply<T, rows, 1>(block);
+    step == together ? multiply<T, rows, together, fetches>(block) : multiply<T, rows, 1, fetches>(block);
   }
 }
 
 /// By the number of rows, less one.
-template <typename T>
-constexpr std::array<void (*)(Block<T>, int64_t), kRows> kMultiply = {multiply_columns<T, 1>, multiply_columns<T, 2>,
-                                                                      multiply_columns<T, 3>, multiply_columns<T, 4>};
+template <typename T, bool fetches>
+constexpr std::array<void (*)(Block<T>, int64_t), kRows> kMultiply = {
+    multiply_columns<T, 1, fetches>, multiply_columns<T, 2, fetches>, multiply_columns<T, 3, fetches>,
+    multiply_columns<T, 4, fetches>};
 
 } // namespace disc::dots

@@ -117,10 +117,22 @@ void DeviceCall::run(const DiscRuntime &runtime) {
   for (const Storage &elements : elements_)
     addresses.push_back(elements.get());
   PackedForms forms(executable.constant_forms());
-  for (size_t i = 0; i < forms.size(); ++i)
-    if (const PackSpec &spec = code_.program().packs[i]; forms_[i])
-      forms[i] = disc::elements_of(forms_[i]->form(executable, spec, elements_[spec.buffer]));
-  results = run_traced(executable, plan_, std::move(addresses), forms, runtime);
+  std::vector<std::shared_ptr<ArrayForm>> arrays;
+  std::vector<OfferedForm *> offered;
+  for (size_t i = 0; i < forms.size(); ++i) {
+    if (!forms_[i])
+      continue;
+    const PackSpec &spec = code_.program().packs[i];
+    arrays.push_back(std::make_shared<ArrayForm>(*forms_[i], spec, elements_[spec.buffer]));
+    offered.push_back(arrays.back().get());
+    forms[i] = {arrays.back(), offered.back()};
+  }
+  if (offered.empty()) {
+    results = run_traced(executable, plan_, std::move(addresses), forms, runtime);
+    return;
+  }
+  CheckingRuntime checking(runtime, executable, std::move(offered));
+  results = run_traced(executable, plan_, std::move(addresses), forms, checking.runtime());
 }
 
 std::vector<std::vector<int64_t>> DeviceCall::result_dims() const {

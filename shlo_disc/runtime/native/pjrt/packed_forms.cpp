@@ -47,6 +47,19 @@ std::shared_ptr<Block> ArrayForms::form(const Executable &executable, const Pack
   return packed;
 }
 
+bool ArrayForms::has(const PackSpec &spec) const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(entries_, [&](const Entry &entry) { return entry.form && entry.spec.is_same_form(spec); });
+}
+
+int64_t ArrayForms::count_use(const PackSpec &spec, const Storage &elements) {
+  std::lock_guard lock(mutex_);
+  auto found = std::ranges::find_if(entries_, [&](const Entry &entry) { return entry.spec.is_same_form(spec); });
+  if (found == entries_.end())
+    found = entries_.insert(found, {spec, elements.exposures()});
+  return ++found->uses;
+}
+
 void ArrayForms::clear() {
   std::lock_guard lock(mutex_);
   entries_.clear();

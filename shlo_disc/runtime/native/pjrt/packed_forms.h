@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/write_watch.h"
-#include "program/executable.h"
+#include "program/checked_forms.h"
 #include "storage.h"
 
 #include <mutex>
@@ -19,6 +19,12 @@ public:
   /// have been, or memory is short.
   std::shared_ptr<Block> form(const Executable &executable, const PackSpec &spec, const Storage &elements);
 
+  /// Whether there is one.
+  bool has(const PackSpec &spec) const;
+
+  /// Counts a product that could use it and does without; returns how many there were.
+  int64_t count_use(const PackSpec &spec, const Storage &elements);
+
   void clear();
 
 private:
@@ -28,13 +34,30 @@ private:
     std::shared_ptr<Block> form{};
     std::shared_ptr<WriteWatch> watch{}; // since before they were packed; null where nobody outside had the address
     bool is_written = false;
+    int64_t uses = 0;
 
     /// Whether the elements may be others than those that were packed.
     bool may_be_stale(const Storage &elements) const;
   };
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<Entry> entries_;
+};
+
+/// A packed form as a call may use it. The array and the executable outlive it.
+class ArrayForm : public OfferedForm {
+public:
+  ArrayForm(ArrayForms &forms, const PackSpec &spec, const Storage &elements)
+      : forms_(forms), spec_(spec), elements_(elements) {}
+
+  bool is_packed() const override { return forms_.has(spec_); }
+  int64_t count_use() override { return forms_.count_use(spec_, elements_); }
+  std::shared_ptr<Block> take(const Executable &executable) override { return forms_.form(executable, spec_, elements_); }
+
+private:
+  ArrayForms &forms_;
+  const PackSpec &spec_;
+  const Storage &elements_;
 };
 
 } // namespace disc::pjrt

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "checked_forms.h"
 
+#include "core/error.h"
 #include "kernels/few_rows.h"
 #include "kernels/gemm.h"
+#include "kernels/streamed_rows.h"
 
 #include <algorithm>
 
@@ -11,16 +13,43 @@ namespace disc {
 namespace {
 
 constexpr int64_t kArraysToShare = 4; // that pay for handing them to another thread
+constexpr int64_t kUsesInPlace = 32;  // after which packing, as long as three of them, has paid by a tenth of each
 
 /// A check that reads all of the right-hand side takes as long as a product of few rows.
-bool gains_by_check(const DiscDot &dot, const Contents &contents) {
-  return !contents.are_read() || dot.format > 1 || dot.m > most_rows_in_place(dot);
+bool gains_by_check(const DiscDot &dot, const OfferedForm &form) {
+  return !form.reads_array() || dot.format > 1 || dot.m > most_rows_in_place(dot);
+}
+
+/// Whether a product pays for a packed form, which takes as much memory as the array. Those that stream it do if there
+/// are many of them: they rent until they have paid the price.
+bool gains_by_packing(const DiscDot &dot, OfferedForm &form) {
+  DiscDot in_place = dot;
+  in_place.packed = nullptr;
+  return !streams_rows(in_place) || form.count_use() > kUsesInPlace;
 }
 
 } // namespace
 
-RememberedForm::RememberedForm(const Executable &executable, const PackSpec &spec, const void *source)
-    : contents(executable.pool(), source, spec.source_bytes(), Contents::By::watch), block(executable.pack(spec, source)) {}
+std::shared_ptr<Block> RememberedForm::take(const Executable &executable) {
+  if (is_packed_) {
+    if (contents_->hold(executable.pool()))
+      return block_;
+    is_stale = true;
+    return nullptr;
+  }
+  std::lock_guard lock(mutex_);
+  if (is_packed_)
+    return block_; // another call has packed it just now
+  try {
+    contents_.emplace(executable.pool(), source_, spec_.source_bytes(), Contents::By::watch);
+    block_ = executable.pack(spec_, source_);
+  } catch (const AllocationFailure &) {
+    is_stale = true; // calls can do without
+    return nullptr;
+  }
+  is_packed_ = true;
+  return block_;
+}
 
 template <auto Function, typename... Arguments>
 void CheckingRuntime::forward(const DiscRuntime *runtime, Arguments... arguments) {
@@ -28,8 +57,8 @@ void CheckingRuntime::forward(const DiscRuntime *runtime, Arguments... arguments
   (plain.*Function)(&plain, arguments...);
 }
 
-CheckingRuntime::CheckingRuntime(const DiscRuntime &runtime, ThreadPool &pool, std::vector<std::shared_ptr<RememberedForm>> forms)
-    : plain_(runtime), checking_{}, pool_(pool) {
+CheckingRuntime::CheckingRuntime(const DiscRuntime &runtime, const Executable &executable, std::vector<OfferedForm *> forms)
+    : plain_(runtime), checking_{}, executable_(executable) {
   checking_.launch = forward<&DiscRuntime::launch, DiscKernel, const int64_t *, int64_t, int64_t, int64_t>;
   checking_.dot = dot;
   checking_.opaque = this;
@@ -37,13 +66,13 @@ CheckingRuntime::CheckingRuntime(const DiscRuntime &runtime, ThreadPool &pool, s
   checking_.convolution = convolution;
   checking_.attention = forward<&DiscRuntime::attention, const DiscAttention *, int64_t>;
   checking_.attention_gradient = forward<&DiscRuntime::attention_gradient, const DiscAttentionGradient *, int64_t>;
-  for (std::shared_ptr<RememberedForm> &form : forms)
-    checks_.push_back({std::move(form), std::nullopt});
-  std::ranges::sort(checks_, {}, [](const Check &check) { return check.form->block->address(); });
+  std::ranges::sort(forms);
+  for (OfferedForm *form : forms)
+    checks_.push_back({form, std::nullopt});
 }
 
 CheckingRuntime::Check *CheckingRuntime::check_of(const void *packed) {
-  auto address = [](const Check &check) -> const void * { return check.form->block->address(); };
+  auto address = [](const Check &check) -> const void * { return check.form; };
   auto found = std::ranges::lower_bound(checks_, packed, {}, address);
   return found != checks_.end() && address(*found) == packed ? &*found : nullptr;
 }
@@ -53,37 +82,31 @@ void CheckingRuntime::check_watched() {
   are_watched_checked_ = true;
   std::vector<Check *> watched;
   for (Check &check : checks_)
-    if (!check.form->contents.are_read())
+    if (check.form->is_watched())
       watched.push_back(&check);
   struct Job {
     Check *const *checks;
-    ThreadPool &pool;
-  } job{watched.data(), pool_};
+    const Executable &executable;
+  } job{watched.data(), executable_};
   auto body = [](void *opaque, int64_t begin, int64_t end) {
     const Job &job = *static_cast<const Job *>(opaque);
     for (int64_t i = begin; i < end; ++i)
-      job.checks[i]->is_same = job.checks[i]->form->contents.hold(job.pool);
+      job.checks[i]->taken = job.checks[i]->form->take(job.executable);
   };
-  pool_.run(body, &job, static_cast<int64_t>(watched.size()), kArraysToShare);
-  for (Check *check : watched)
-    if (!*check->is_same)
-      check->form->is_stale = true;
+  executable_.pool().run(body, &job, static_cast<int64_t>(watched.size()), kArraysToShare);
 }
 
 /// The packed form of a product's right-hand side, or null.
-const void *CheckingRuntime::usable(const DiscDot &dot) {
+const void *CheckingRuntime::usable(const DiscDot &dot, bool is_convolution) {
   Check *check = dot.packed == nullptr ? nullptr : check_of(dot.packed);
   if (check == nullptr)
     return dot.packed;
   if (!are_watched_checked_)
     check_watched();
-  RememberedForm &form = *check->form;
-  if (!check->is_same && gains_by_check(dot, form.contents)) {
-    check->is_same = form.contents.hold(pool_);
-    if (!*check->is_same)
-      form.is_stale = true;
-  }
-  return check->is_same.value_or(false) ? dot.packed : nullptr;
+  OfferedForm &form = *check->form;
+  if (!check->taken && (is_convolution || (form.is_packed() ? gains_by_check(dot, form) : gains_by_packing(dot, form))))
+    check->taken = form.take(executable_);
+  return check->taken && *check->taken ? (*check->taken)->address() : nullptr;
 }
 
 void CheckingRuntime::dot(const DiscRuntime *runtime, const DiscDot *first, int64_t command) {
@@ -92,7 +115,7 @@ void CheckingRuntime::dot(const DiscRuntime *runtime, const DiscDot *first, int6
   int64_t count = 0;
   for (const DiscDot *dot = first; dot != nullptr && count < kMostProducts; dot = dot->next) {
     products[count] = *dot;
-    products[count].packed = self.usable(*dot);
+    products[count].packed = self.usable(*dot, false);
     if (count > 0)
       products[count - 1].next = &products[count];
     ++count;
@@ -103,7 +126,7 @@ void CheckingRuntime::dot(const DiscRuntime *runtime, const DiscDot *first, int6
 void CheckingRuntime::convolution(const DiscRuntime *runtime, const DiscConvolution *convolution, int64_t command) {
   auto &self = *static_cast<CheckingRuntime *>(runtime->opaque);
   DiscConvolution checked = *convolution;
-  checked.product.packed = self.usable(convolution->product);
+  checked.product.packed = self.usable(convolution->product, true);
   self.plain_.convolution(&self.plain_, &checked, command);
 }
 

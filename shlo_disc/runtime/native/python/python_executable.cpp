@@ -54,30 +54,25 @@ nb::object PythonExecutable::run_leaves(const std::vector<PyObject *> &leaves, A
     return run(arguments, output, {}, runtime);
   auto remember = [&](size_t i) -> std::shared_ptr<RememberedForm> {
     const ArrayView &view = arguments.view(packs[i].buffer);
-    if (!view.usable_in_place())
-      return nullptr;
-    try {
-      return without_gil([&] { return std::make_shared<RememberedForm>(*core_, packs[i], view.data); });
-    } catch (const AllocationFailure &) {
-      return nullptr; // the call can do without
-    }
+    return view.usable_in_place() ? std::make_shared<RememberedForm>(packs[i], view.data) : nullptr;
   };
   PackedForms packed(core_->constant_forms());
-  std::vector<std::shared_ptr<RememberedForm>> to_check;
   std::vector<std::shared_ptr<RememberedForm>> remembered = repeats_.forms(program(), leaves, remember);
+  std::vector<OfferedForm *> offered;
   for (size_t i = 0; i < packs.size(); ++i) {
-    if (!remembered[i])
+    const std::shared_ptr<RememberedForm> &form = remembered[i];
+    if (!form)
       continue;
-    if (remembered[i]->contents.data() != arguments.view(packs[i].buffer).data) { // ndarray.resize moved it
-      remembered[i]->is_stale = true;
+    if (form->source() != arguments.view(packs[i].buffer).data) { // ndarray.resize moved it
+      form->is_stale = true;
       continue;
     }
-    packed[i] = elements_of(remembered[i]->block);
-    to_check.push_back(std::move(remembered[i]));
+    offered.push_back(form.get());
+    packed[i] = {form, offered.back()};
   }
-  if (to_check.empty())
+  if (offered.empty())
     return run(arguments, output, packed, runtime);
-  CheckingRuntime checking(runtime, core_->pool(), std::move(to_check));
+  CheckingRuntime checking(runtime, *core_, std::move(offered));
   return run(arguments, output, packed, checking.runtime());
 }
 
