@@ -43,6 +43,7 @@ others = {"jax", "scipy", "torch_mlir", "llvmlite", "ml_dtypes"} & set(sys.modul
 assert not others, others
 assert (Path(shlo_disc.__file__).parent / "py.typed").is_file()
 assert Path(shlo_disc.get_library()).is_file() and Path(shlo_disc.get_pjrt_plugin()).is_file()
+assert (Path(shlo_disc.get_triton_backends()) / "shlo_disc" / "libtriton_shlo_disc.so").is_file()
 assert (Path(shlo_disc.get_include()) / "shlo_disc.h").is_file()
 """
 """With NumPy alone; the argument is the folder of recorded programs."""

@@ -41,14 +41,15 @@ if TYPE_CHECKING:
     from shlo_disc.api.load import load
     from shlo_disc.driver.cache import cache_stats
     from shlo_disc.driver.executable import Executable
-    from shlo_disc.runtime.c_api import get_cmake_dir, get_include, get_library, get_pjrt_plugin
+    from shlo_disc.runtime.c_api import get_cmake_dir, get_include, get_library, get_pjrt_plugin, get_triton_backends
 
 __version__ = "0.1.0"
 
 _LAZY = {
     "Executable": "driver.executable", "cache_stats": "driver.cache", "compile": "api.compile",
     "get_cmake_dir": "runtime.c_api", "get_include": "runtime.c_api", "get_library": "runtime.c_api",
-    "get_pjrt_plugin": "runtime.c_api", "jit": "api.compile", "load": "api.load",
+    "get_pjrt_plugin": "runtime.c_api", "get_triton_backends": "runtime.c_api",
+    "jit": "api.compile", "load": "api.load",
 }  # fmt: skip
 """The names that are imported when they are first used, and their modules."""
 
@@ -113,5 +114,5 @@ __all__ = [
     "ArgumentTypeError", "ArtifactError", "CompilerError", "CustomCallError", "DiscError", "Executable",
     "KernelSchedule", "OptionError", "Options", "ProgramError", "RecompileError", "Schedule", "ShapeError",
     "UnsupportedError", "cache_stats", "compile", "errors", "get_cmake_dir", "get_include", "get_library",
-    "get_pjrt_plugin", "jit", "load", "register_custom_call",
+    "get_pjrt_plugin", "get_triton_backends", "jit", "load", "register_custom_call",
 ]  # fmt: skip

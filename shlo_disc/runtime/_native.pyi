@@ -185,6 +185,16 @@ def header_digest(header: bytes) -> bytes:
 
 release: str
 
+def triton_config(
+    arguments: Sequence[tuple[str, str, str, Sequence[str]]],
+    results: Sequence[tuple[str, str, str, Sequence[str]]],
+    max_batch_size: int,
+) -> tuple[str, str]:
+    """
+    A configuration of Triton as JSON, and why the server must not join requests, of which one is empty. Arrays are
+    (path, name, dtype, sizes). Raises ArtifactError where Triton does not have a dtype.
+    """
+
 def missing_features(features: Sequence[str]) -> list[str]: ...
 def pack_constants(header: bytes, constants: object) -> bytes:
     """

@@ -36,6 +36,14 @@ def get_pjrt_plugin() -> str:
     return _built("libshlo_disc_pjrt.so")
 
 
+def get_triton_backends() -> str:
+    """The folder of the backend for Triton Inference Server, for its `--backend-directory`.
+
+    Raises FileNotFoundError where the backend was not built.
+    """
+    return str(Path(_built("triton/shlo_disc/libtriton_shlo_disc.so")).parents[1])
+
+
 def _built(name: str) -> str:
     path = Path(_native.__file__).parents[1] / "lib" / name
     if not path.exists():

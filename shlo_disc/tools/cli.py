@@ -4,6 +4,7 @@
     opt FILE [--stage NAME]             print a stage's MLIR, or the LLVM IR or assembly
     opt FILE --pass-pipeline=PASSES     print the program after stages, passes and MLIR's passes
     compile FILE -o OUT                 write an artifact, which loads without the compiler
+    export FILE --triton FOLDER         write a model for Triton Inference Server
     info FILE                           signature, symbols, constraints, kernels, memory, timings
     run FILE --dims b=2,s=16            call the program once on synthetic or given arrays
     inspect FILE                        everything known: guards, functions, sections, required processor
@@ -49,6 +50,7 @@ from shlo_disc.tools.commands.diff import add_diff
 from shlo_disc.tools.commands.disasm import add_disasm
 from shlo_disc.tools.commands.doctor import add_doctor, version
 from shlo_disc.tools.commands.explain import add_explain
+from shlo_disc.tools.commands.export import add_export
 from shlo_disc.tools.commands.info import add_info
 from shlo_disc.tools.commands.inspect import add_inspect
 from shlo_disc.tools.commands.opt import add_opt
@@ -62,12 +64,12 @@ from shlo_disc.tools.commands.watch import add_watch
 from shlo_disc.tools.commands.why import add_why
 
 RULES = """\
-FILE is StableHLO as text, bytecode or a portable artifact, or the output of `jax.export.Exported.serialize`; - reads
-standard input. info, inspect, run, bench, disasm and diff also read the output of `compile`. Results go to standard
-output, errors to standard error. With --json, standard output has one JSON document: the result, or
+FILE is StableHLO as text, bytecode or a portable artifact, or the output of `jax.export.Exported.serialize`; -
+reads standard input. export, info, inspect, run, bench, disasm and diff also read the output of `compile`. Results
+go to standard output, errors to standard error. With --json, standard output has one JSON document: the result, or
 {"error": {"kind": ..., "code": ..., "message": ...}}. Exit status: 0 on success; 1 for an error in the program, a
-file or the machine, or if bisect, check, diff or doctor find something; 2 for a wrong command line, such as an option
-or a size that does not exist, and for all errors of diff.
+file or the machine, or if bisect, check, diff or doctor find something; 2 for a wrong command line, such as an
+option or a size that does not exist, and for all errors of diff.
 """
 
 _OF_FILES = ("DISC-O108", "DISC-O109")
@@ -161,6 +163,7 @@ def parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_opt(commands)
     add_compile(commands)
+    add_export(commands)
     add_info(commands)
     add_run(commands)
     add_inspect(commands)

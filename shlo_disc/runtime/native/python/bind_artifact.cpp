@@ -9,10 +9,13 @@
 #include "core/release.h"
 #include "program/prepacked.h"
 #include "program/processors.h"
+#include "triton/model_config.h"
 #include "python_executable.h"
 #include "without_gil.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 namespace disc {
@@ -55,6 +58,27 @@ nb::bytes digest_of_header(const nb::bytes &text) {
   return nb::bytes(digest.data(), digest.size());
 }
 
+/// A row of an argument or result: its path, the user's name for it, NumPy's name of its dtype, and its sizes.
+using ArrayRow = std::tuple<std::string, std::string, std::string, std::vector<std::string>>;
+
+std::pair<std::string, std::string> triton_config(const std::vector<ArrayRow> &arguments,
+                                                  const std::vector<ArrayRow> &results, int64_t max_batch_size) {
+  triton::Signature signature;
+  std::vector<std::string> names;
+  for (const auto &[path, name, dtype, sizes] : arguments) {
+    signature.inputs.emplace_back(path, dtype, sizes);
+    names.push_back(name);
+  }
+  for (const auto &[path, name, dtype, sizes] : results)
+    signature.outputs.emplace_back(path, dtype, sizes);
+  name_tensors(signature, names);
+  check_types(signature);
+  std::string reason = max_batch_size > 0 ? no_batch_reason(signature) : "";
+  if (!reason.empty())
+    return {"", reason};
+  return {config_text(signature, max_batch_size, max_batch_size > 0 ? "dynamic_batching" : ""), ""};
+}
+
 } // namespace
 
 void bind_artifact(nb::module_ &module) {
@@ -72,6 +96,9 @@ void bind_artifact(nb::module_ &module) {
   module.def("header_digest", &digest_of_header, nb::arg("header"),
              "Digest of the header fields that a program's code depends on: 32 bytes, the same for the artifact as "
              "packed and as plugins serialize it. Raises ArtifactError where it is no JSON object.");
+  module.def("triton_config", &triton_config, nb::arg("arguments"), nb::arg("results"), nb::arg("max_batch_size"),
+             "A configuration of Triton as JSON, and why the server must not join requests, of which one is empty. Arrays "
+             "are (path, name, dtype, sizes). Raises ArtifactError where Triton does not have a dtype.");
   nb::class_<Header>(module, "Header", "The contents of a program's header, except its pytrees.")
       .def("__init__",
            [](Header *self, const nb::bytes &text) {
