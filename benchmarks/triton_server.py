@@ -26,6 +26,9 @@ import shlo_disc
 NAMES = {"float32": "FP32", "int32": "INT32", "int64": "INT64", "bool": "BOOL", "float16": "FP16", "float64": "FP64"}
 """Data types of the protocol by NumPy's names."""
 
+START_SECONDS = 300
+"""The most seconds until a server is ready: a model may compile its programs first."""
+
 
 def binary() -> Path | None:
     """The server: SHLO_DISC_TRITONSERVER, or that of an installed nvidia-pytriton; None where there is none."""
@@ -87,7 +90,7 @@ def served(repository: Path, *arguments: str, backends: Path | None = None) -> I
 
 
 def _wait(server: TritonServer, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/v2/health/ready", timeout=60):

@@ -55,6 +55,10 @@ def write_model(
 
 def configuration(header: Mapping[str, Any], max_batch_size: int = 0, bound: int = 0) -> dict[str, Any]:
     """The configuration of a program whose first `bound` arguments are bound. Raises OptionError, ArtifactError."""
+    if target := header["target"].get("name"):
+        raise OptionError(
+            f"the program is for {target}, and the backend runs programs on the processor: compile for cpu"
+        )
     names = argument_names(header)
     arguments = [_array(row, name) for row, name in zip(header["arguments"], names, strict=True)][bound:]
     text, reason = _native.triton_config(arguments, [_array(row) for row in header["results"]], max_batch_size)

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import shlo_disc
+from shlo_disc.runtime import Artifact
+from shlo_disc.runtime.triton_repository import configuration
 from shlo_disc.tools.cli import main
 from tests.triton.conftest import Save
 from tests.triton.server import Server, ServerError
@@ -55,6 +57,14 @@ def test_an_artifact(save: Save, tmp_path: Path, capsys: Any) -> None:
     words = "the maximum batch size is 17, and the program has b <= 16"
     assert export(capsys, file, "--triton", folder, "--max-batch-size", 17, status=2) == words
     assert "must not be negative" in export(capsys, file, "--triton", folder, "--max-batch-size", -1, status=2)
+
+
+def test_programs_for_gpus(save: Save) -> None:
+    header = Artifact.open(save(lambda x: x, ("n", "float32")) / "1" / "model.disc").header
+    with pytest.raises(
+        shlo_disc.OptionError, match="is for cuda:sm_80, and the backend runs programs on the processor"
+    ):
+        configuration({**header, "target": {**header["target"], "name": "cuda:sm_80"}})
 
 
 def test_a_program(tmp_path: Path, capsys: Any) -> None:
