@@ -109,7 +109,7 @@ def _compile(
     constraints: Sequence[str],
 ) -> Executable:
     start = time.perf_counter()
-    source = read(program, args, kwargs, constraints, Limits.of(options))
+    source = read(program, args, kwargs, constraints, Limits.of(options), target)
     record_read(source, "compile")
     if options.replicas > 1:
         if not isinstance(source, TextProgram):

@@ -19,12 +19,13 @@ from shlo_disc.driver.pass_pipelines import PIPELINES, After, added_passes, chec
 from shlo_disc.driver.stages import STAGES
 from shlo_disc.errors import CompilerError, DeviceError, DiscError, OptionError, ProgramError
 from shlo_disc.importer.import_program import import_program
+from shlo_disc.importer.precision import decide_precision
 from shlo_disc.importer.program import read
 from shlo_disc.importer.programs import DescribedProgram
 from shlo_disc.importer.reader import Limits
 from shlo_disc.lowering import progress
 from shlo_disc.lowering.kernel_module import kernel_module_of
-from shlo_disc.options import CUDA, Options, architecture_for, check_target, jax_platforms
+from shlo_disc.options import CPU, CUDA, Options, architecture_for, check_target, jax_platforms
 from shlo_disc.runtime.native_module import Gpu
 from shlo_disc.shape_dialect.compile_state import compiling_for
 from shlo_disc.shape_dialect.dialect.context import make_context
@@ -53,10 +54,12 @@ def import_stage(
 
     def work() -> None:
         is_read = isinstance(program, DescribedProgram)
-        source = program if is_read else read(program, args, kwargs, constraints, Limits.of(options))
+        source = program if is_read else read(program, args, kwargs, constraints, Limits.of(options), target)
         platforms = jax_platforms(target)
         imported = import_program(source, c.context, options.symbolic, platforms, resume)
         c.module, c.signature = imported.module, imported.signature
+        if c.target != CPU and STAGE not in c.module.operation.attributes:
+            decide_precision(c.module, options.matmul_precision)
         if imported.stage != STAGES[0]:
             c.stage = _checked_stage(imported.stage)
             _check_resumed(c)

@@ -26,7 +26,7 @@ from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS, RAGGED_DOT
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .constraints import constraint_fault
-from .jax_ragged_dot import RULES
+from .jax_platforms import rules_for
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
 from .size_equalities import checked_sizes
 from .size_guards import with_guards
@@ -58,8 +58,11 @@ def export_function(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     constraints: Sequence[str],
+    platform: str = "cpu",
 ) -> JaxProgram:
-    """Export a JAX function. Leaves of args/kwargs: arrays, ShapeDtypeStructs or ("b, s", dtype) pairs.
+    """Export a JAX function for a platform of JAX.
+
+    Leaves of args/kwargs: arrays, ShapeDtypeStructs or ("b, s", dtype) pairs.
 
     The last positional argument of what is exported are hidden arguments, one for each of the sizes that the function
     reads from data, whose names the program has; there is no such argument where there are no such sizes.
@@ -70,9 +73,9 @@ def export_function(
     if not hasattr(function, "trace"):
         check_specifications(args, kwargs)
         check_count(function, args, kwargs)
-        return _export_jitted(function, jax.jit(function), args, kwargs, constraints)
+        return _export_jitted(function, jax.jit(function), args, kwargs, constraints, platform)
     try:
-        return _export_jitted(function, function, args, kwargs, constraints)
+        return _export_jitted(function, function, args, kwargs, constraints, platform)
     except (ArgumentTypeError, ProgramError) as error:  # only now, for static arguments may look like shapes
         if error.code not in OF_SIZES:
             check_specifications(args, kwargs)
@@ -92,7 +95,12 @@ def _names(args: Sequence[Any], kwargs: dict[str, Any]) -> set[str]:
 
 
 def _export_jitted(
-    function: Callable[..., Any], jitted: Any, args: Sequence[Any], kwargs: dict[str, Any], constraints: Sequence[str]
+    function: Callable[..., Any],
+    jitted: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    constraints: Sequence[str],
+    platform: str,
 ) -> JaxProgram:
     try:
         scope = export.SymbolicScope(constraints)
@@ -107,13 +115,15 @@ def _export_jitted(
     warn_of_narrowed(args, kwargs)
     try:
         with tracing(()):
-            program = _export(jitted, specs, _Options(traces_anew=_has_other_scope(specs, scope)))
+            program = _export(jitted, specs, _Options(traces_anew=_has_other_scope(specs, scope), platform=platform))
         return program._replace(parameters=parameters_of(function, len(args)))
     except MoreSizesNeeded:
-        return _export_with_sizes(function, specs, scope)
+        return _export_with_sizes(function, specs, scope, platform)
 
 
-def _export_with_sizes(function: Callable[..., Any], specs: tuple[Any, Any], scope: export.SymbolicScope) -> JaxProgram:
+def _export_with_sizes(
+    function: Callable[..., Any], specs: tuple[Any, Any], scope: export.SymbolicScope, platform: str
+) -> JaxProgram:
     """Export with as many hidden arguments as the function asks for, named n0, n1, ... where that is free."""
     symbolic: list[Any] = [d for leaf in jax.tree.leaves(specs) for d in np.shape(leaf) if export.is_symbolic_dim(d)]
     scope = symbolic[0].scope if symbolic else scope
@@ -124,7 +134,8 @@ def _export_with_sizes(function: Callable[..., Any], specs: tuple[Any, Any], sco
     while True:
         traced = jax.jit(with_hidden_arguments(function, is_pure))
         try:
-            program = _export(traced, ((*specs[0], hidden_specs(sizes, scope)), specs[1]))
+            hidden = hidden_specs(sizes, scope)
+            program = _export(traced, ((*specs[0], hidden), specs[1]), _Options(platform=platform))
             return program._replace(sizes=sizes, parameters=parameters_of(function, len(specs[0])))
         except MoreSizesNeeded:
             sizes.append(next(names))
@@ -145,15 +156,13 @@ def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -
 
 class _Options(NamedTuple):
     """Options of JAX's export. custom_calls: the allowed ones. rules: lowering, for primitives. is_fresh: JAX does not
-    take what it has lowered before. traces_anew: nor what it has traced before."""
+    take what it has lowered before. traces_anew: nor what it has traced before. platform: that it lowers for."""
 
     custom_calls: Sequence[str] = ()
     rules: Sequence[tuple[Any, Any]] = ()
     is_fresh: bool = False
     traces_anew: bool = False
-
-
-_PLAIN = _Options()
+    platform: str = "cpu"
 
 
 def _has_other_scope(specs: Any, scope: export.SymbolicScope) -> bool:
@@ -162,7 +171,7 @@ def _has_other_scope(specs: Any, scope: export.SymbolicScope) -> bool:
     return any(export.is_symbolic_dim(size) and size.scope is not scope for size in sizes)
 
 
-def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> JaxProgram:
+def _export(jitted: Any, specs: tuple[Any, Any], options: _Options) -> JaxProgram:
     """Export, and find what only this process has that the function calls.
 
     jax.export refuses custom calls that it promises no compatibility for. Which of them can be compiled is decided with
@@ -172,10 +181,11 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options = _PLAIN) -> 
         export.DisabledSafetyCheck.custom_call(name) for name in (*OF_THIS_PROCESS, RAGGED_DOT, *options.custom_calls)
     ]
     unused = [(_new_primitive(), _lower_fft)] if options.is_fresh else []
-    rules = (*RULES, *options.rules, *unused)
+    rules = (*options.rules, *rules_for(options.platform), *unused)
     callbacks.install_for_exports()
     try:
-        exporter = export.export(jitted, platforms=["cpu"], disabled_checks=checks, _override_lowering_rules=rules)
+        own: dict[str, Any] = {"disabled_checks": checks, "_override_lowering_rules": rules}
+        exporter = export.export(jitted, platforms=[options.platform], **own)
         with exporting() as kept, noted_traces(), checked_sizes(options.traces_anew) as asked:
             exported = exporter(*specs[0], **specs[1])
     except NotImplementedError as error:

@@ -13,6 +13,7 @@ from typing import Any
 from shlo_disc.errors import OptionError, ProgramError, similar_file
 from shlo_disc.importer.programs import JaxProgram, Program, TextProgram
 from shlo_disc.importer.reader import Limits, check_exported
+from shlo_disc.options import CPU
 from shlo_disc.runtime.artifact import MAGIC
 from shlo_disc.runtime.weight_files import advice_on_file
 
@@ -28,9 +29,11 @@ def read(
     kwargs: dict[str, Any] | None = None,
     constraints: Sequence[str] = (),
     limits: Limits | None = None,
+    target: str = CPU,
 ) -> Program:
     """A jax.export.Exported or what its `serialize` wrote, StableHLO (text, bytecode, portable artifact), a path of
-    either, or a JAX function, which is traced. limits: those of reading what is from outside.
+    either, or a JAX function, which is traced for the platform of a target. limits: those of reading what is from
+    outside.
 
     Raises ProgramError when it is none of them or cannot be read.
     """
@@ -39,7 +42,7 @@ def read(
     if isinstance(program, bytearray | memoryview):
         program = bytes(program)
     if not isinstance(program, str | bytes | os.PathLike):
-        return _read_jax(program, args, kwargs, constraints)
+        return _read_jax(program, args, kwargs, constraints, target)
     if args is not None or kwargs is not None or constraints:
         raise OptionError("args=, kwargs= and constraints= apply to a JAX function; this program states its own shapes")
     text = _read_text(program)._replace(limits=limits)
@@ -101,7 +104,7 @@ def _read_export(data: bytes, source: str, limits: Limits | None) -> JaxProgram:
         raise ProgramError(f"{what} was written by jax.export, which cannot read it: {error}") from None
 
 
-def _read_jax(program: Any, args: Any, kwargs: Any, constraints: Sequence[str]) -> JaxProgram:
+def _read_jax(program: Any, args: Any, kwargs: Any, constraints: Sequence[str], target: str) -> JaxProgram:
     if "jax" not in sys.modules and not callable(program):
         raise ProgramError(f"cannot compile an object of type {type(program).__name__}: {_SOURCES}")
     from . import jax_program
@@ -114,7 +117,10 @@ def _read_jax(program: Any, args: Any, kwargs: Any, constraints: Sequence[str]) 
         raise ProgramError(f"cannot compile an object of type {type(program).__name__}: {_SOURCES}")
     if args is None and kwargs is None:
         raise ProgramError('a JAX function needs args=, e.g. args=(("b, 768", "float32"),)')
-    return jax_program.export_function(program, () if args is None else args, kwargs or {}, constraints)
+    from .jax_platforms import platform_of
+
+    given = () if args is None else args
+    return jax_program.export_function(program, given, kwargs or {}, constraints, platform_of(target))
 
 
 def _read_text(program: str | bytes | os.PathLike[str]) -> TextProgram:

@@ -13,6 +13,7 @@ from collections.abc import Hashable
 from shlo_disc.errors import CompilerError, UnsupportedError
 from shlo_disc.lowering import progress
 from shlo_disc.lowering.host.device_products import calls_in as fusion_calls
+from shlo_disc.lowering.host.products import precision_of
 from shlo_disc.lowering.kernel_module import copied
 from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers
 from shlo_disc.lowering.scatter import results_from_zeros
@@ -70,7 +71,7 @@ class _Kernels:
             self._write(call, self._attention(AttentionTask.of(fusion)))
             return
         problem = device_product(fusion)
-        self._write(call, self._fused(fusion) if problem is None else self._product(problem, _is_rounded(fusion)))
+        self._write(call, self._fused(fusion) if problem is None else self._product(problem, fusion))
 
     def callee(self, call: ir.OpView) -> func.FuncOp:
         """The fusion that a call runs."""
@@ -90,7 +91,7 @@ class _Kernels:
         problem = device_product(product)
         if problem is None:
             raise CompilerError(f"kernels: @{product.name.value} is no product of matrices")
-        form = ProductForm.of(problem, _is_rounded(product))
+        form = _form(problem, product)
         if form not in self.followed:
             self.followed[form] = KernelCache(self.facts, functools.partial(self.build_followed, form))
         kernel, meaning = self.followed[form].kernel_for(loop)
@@ -105,9 +106,9 @@ class _Kernels:
         frame = EpilogueFrame(fusion, facts, deterministic=self.deterministic, form=form)
         return build_followed_products(self.device, frame, name, self.architecture)
 
-    def _product(self, problem: MatrixProduct, rounded: bool) -> ChosenKernel:
+    def _product(self, problem: MatrixProduct, product: func.FuncOp) -> ChosenKernel:
         """The kernel that all products of a form share."""
-        form = ProductForm.of(problem, rounded)
+        form = _form(problem, product)
         if form not in self.products:
             self.products[form] = build_products(self.device, form, self.architecture)
         return ChosenKernel(self._use(form.name, problem.numbers, tiles_of(problem)))
@@ -144,10 +145,10 @@ class _Kernels:
         return Kernel(name, frame.function, frame.sizes, blocks, cost, frame.guards)
 
 
-def _is_rounded(product: func.FuncOp) -> bool:
-    """Tells whether the result of a product has the element type of its sides, and not that of its sums."""
-    problem = device_product(product)
-    return problem is not None and problem.rounds_to(str(product.type.results[0].element_type))
+def _form(problem: MatrixProduct, product: func.FuncOp) -> ProductForm:
+    """The form of the product that a fusion is."""
+    rounded = problem.rounds_to(str(product.type.results[0].element_type))
+    return ProductForm.of(problem, rounded, precision_of(product))
 
 
 def build_gpu_kernels(

@@ -8,7 +8,8 @@ They are there from sm_80 on. The layouts of fragments are those that NVIDIA's P
     B (16 x 8): pairs at (2t, g), (2t + 8, g), along the rows
     C (16 x 8): pairs at (g, 2t), (g + 8, 2t), along the columns
 
-Of elements of a byte (`mma.m16n8k32`) it holds fours along the depth, which is twice as long, in place of pairs.
+Of elements of a byte (`mma.m16n8k32`) it holds fours along the depth, which is twice as long, in place of pairs; of f32
+as TF32 (`mma.m16n8k8`) single elements along the depth, which is half as long.
 """
 
 from __future__ import annotations
@@ -67,6 +68,16 @@ def multiply_add(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
     return ir.Operation.create(
         "nvgpu.mma.sync", results=[c.type], operands=[a, b, c], attributes={"mmaShape": shape}
     ).result
+
+
+def multiply_add_tf32(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """C + A B of fragments of f32, of whose elements the bits of TF32 are read: vector<4x1xf32>, vector<2x1xf32>, and
+    vector<2x2xf32>."""
+    attributes: dict[str, ir.Attribute] = {
+        "mmaShape": ir.ArrayAttr.get([_integer(64, n) for n in (16, 8, 8)]),
+        "tf32Enabled": ir.UnitAttr.get(),
+    }
+    return ir.Operation.create("nvgpu.mma.sync", results=[c.type], operands=[a, b, c], attributes=attributes).result
 
 
 def multiply_add_bytes(a: ir.Value, b: ir.Value, c: ir.Value, is_unsigned: bool) -> ir.Value:

@@ -7,20 +7,25 @@ from collections.abc import Sequence
 
 from shlo_disc.lowering.host_llvm.blocks import Buffer, Entry, Word, kernel_arguments, laid_out, sizes_of_product
 from shlo_disc.runtime import abi
-from shlo_disc.shape_dialect.dialect.host import PRECISIONS, DeviceEpilogue, DeviceProduct
+from shlo_disc.shape_dialect.dialect.host import DeviceEpilogue, DeviceProduct
 from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 
 FORMATS = (
     ("f32", False), ("f64", False), ("f16", False), ("bf16", False), ("i8", False), ("f16", True), ("bf16", True),
-    ("ui8", False), ("i32", False), ("ui32", False),
+    ("ui8", False), ("i32", False), ("ui32", False), ("tf32x3", False),
 )  # fmt: skip
-"""Element types, and whether sums are rounded to them, in the order of runtime/native/cuda/blas.cpp."""
+"""Element types, and whether sums are rounded to them, in the order of runtime/native/cuda/blas.cpp. The library takes
+the first seven; f32 in three products of TF32 is one of the others."""
+
+_LIBRARY_PRECISIONS = {"full": 0, "tf32": 2, "tf32x3": 0}
+"""The words of precisions; 1 is that of earlier versions for what the client allows."""
 
 
 def product_block(call: DeviceProduct, kernel: int, epilogue: int = -1) -> list[Entry]:
     """The words of a product, whose kernel is number `kernel` of the program's, and behind them the parameters of that
     and of number `epilogue`, which does what follows."""
     problem = call.problem
+    element = "tf32x3" if call.precision == "tf32x3" else problem.element
     none = (Expr.const(1), ZERO, ZERO, ZERO)
     batch = [(axis.size, axis.lhs, axis.rhs, axis.result) for axis in problem.batch]
     batch += [none] * (abi.PRODUCT.fields["batch"].count - len(batch))
@@ -31,8 +36,8 @@ def product_block(call: DeviceProduct, kernel: int, epilogue: int = -1) -> list[
         **sizes_of_product(problem),
         "batch": [number for axis in batch for number in axis],
         "batch_rank": len(problem.batch),
-        "format": FORMATS.index((problem.element, call.rounded)),
-        "precision": PRECISIONS.index(call.precision),
+        "format": FORMATS.index((element, call.rounded)),
+        "precision": _LIBRARY_PRECISIONS[call.precision],
         "kernel": kernel,
         "blocks": call.kernel.items,
     }

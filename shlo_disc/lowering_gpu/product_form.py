@@ -25,7 +25,7 @@ class ProductForm:
     """The form that a kernel is made for: the element type, and the layout of the sides. The result lies in rows.
 
     lhs, rhs: the axes in memory, those of neighbours last, such as "mk" and "kn". batch: the number of batch axes.
-    rounded: the result has the sides' element type, and not that of the sums.
+    rounded: the result has the sides' element type, and not that of the sums. precision: one of `PRECISIONS`.
     """
 
     element: Element
@@ -33,20 +33,22 @@ class ProductForm:
     rhs: str
     batch: int
     rounded: bool = False
+    precision: str = "full"
 
     @staticmethod
-    def of(problem: MatrixProduct, rounded: bool) -> ProductForm:
+    def of(problem: MatrixProduct, rounded: bool, precision: str = "full") -> ProductForm:
         """The form of a product by rows."""
         lhs = "mk" if problem.k.lhs.constant == 1 else "km"
         rhs = "kn" if problem.n.rhs.constant == 1 else "nk"
-        return ProductForm(Element(problem.element), lhs, rhs, len(problem.batch), rounded)
+        return ProductForm(Element(problem.element), lhs, rhs, len(problem.batch), rounded, precision)
 
     @property
     def name(self) -> str:
         """The kernel's name."""
         batch = "b" * self.batch
+        element = self.element.name if self.precision == "full" else self.precision
         sums = "" if not self.rounded else "_rounded"
-        return f"product_{self.element.name}{sums}_{batch}{self.lhs}_{batch}{self.rhs}"
+        return f"product_{element}{sums}_{batch}{self.lhs}_{batch}{self.rhs}"
 
     @property
     def result(self) -> Element:

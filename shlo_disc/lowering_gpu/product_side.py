@@ -23,20 +23,22 @@ SIDE = 4
 """Rows, and columns, of a thread."""
 
 PITCH = TILE + SIDE
-"""Elements from one k to the next in the memory of the block: neighbours along k are in different banks."""
+"""Elements from one k to the next: neighbours along k are in different banks."""
 
 
 class Side:
     """A side, and the piece of it that is in the memory of the block.
 
     Each thread brings SIDE elements of a piece, neighbours in memory by neighbours: those along k where `along_k`, else
-    those of different rows.
+    those of different rows. pitch: elements from one k to the next in the memory of the block.
     """
+
+    pitch = PITCH
 
     def __init__(self, function: gpu.GPUFuncOp, number: int, matrix: Matrix, form: ProductForm, along_k: bool):
         self.matrix, self.form = matrix, form
         *_, self.rows, self.depth = matrix.sizes
-        self.piece = shared_array(function, number, DEPTH * PITCH, form.sums.register())
+        self.piece = shared_array(function, number, DEPTH * self.pitch, form.sums.register())
         width = index_constant(DEPTH if along_k else TILE)
         near, far = arith.remui(thread(), width), arith.divui(thread(), width)
         together = [near] * SIDE
@@ -44,7 +46,7 @@ class Side:
         self.own_depths: list[ir.Value] = together if along_k else apart
         self.own_rows: list[ir.Value] = apart if along_k else together
         pairs = zip(self.own_depths, self.own_rows, strict=True)
-        self.slots = [arith.addi(times(depth, PITCH), row) for depth, row in pairs]
+        self.slots = [arith.addi(times(depth, self.pitch), row) for depth, row in pairs]
 
     def open(self, matrix: Sequence[ir.Value], first: ir.Value) -> None:
         """Go to the rows from `first` of a matrix of the batch."""
@@ -72,4 +74,4 @@ class Side:
 
     def factors(self, depth: int, place: ir.Value) -> list[ir.Value]:
         """Those of SIDE rows from `place`, at one k of the piece."""
-        return [memref.load(self.piece, [plus(place, depth * PITCH + i)]) for i in range(SIDE)]
+        return [memref.load(self.piece, [plus(place, depth * self.pitch + i)]) for i in range(SIDE)]

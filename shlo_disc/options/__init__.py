@@ -30,6 +30,9 @@ from shlo_disc.options.targets import (
 MOST_THREADS = 4096
 """More threads than any machine has processors; a wrong number would take all that the system allows."""
 
+MATMUL_PRECISIONS = ("highest", "tf32x3", "tf32")
+"""From the most exact to the fastest."""
+
 OUTPUTS = ("numpy", "jax", "buffer", None)
 LEVELS = ("x86-64-v3", "x86-64-v4", "sapphirerapids")
 """Levels of processors, each with all that the ones before it have: AVX2 and FMA; AVX-512; AMX and 16-bit floats."""
@@ -75,14 +78,15 @@ def stated_cpu() -> str:
 
 @dataclass(frozen=True)
 class Flag:
-    """A field of `Options` on the command line: a switch for the other value than the default, or a number.
+    """A field of `Options` on the command line: a switch for the other value than the default, a number, or a name.
 
-    metavar: the word for the number in the help; "" for a switch.
+    metavar: the word for the value in the help; "" for a switch. type: of the value.
     """
 
     name: str
     help: str
     metavar: str = ""
+    type: type = int
 
 
 def _option(default: Any = MISSING, *, changes_code: bool, flag: Flag | None = None, factory: Any = MISSING) -> Any:
@@ -134,6 +138,10 @@ class Options:
         "x86-64-v4", those with AVX-512; "sapphirerapids", those with AMX as well; or several of the last three, such as
         ("x86-64-v3", "x86-64-v4"): the artifact then has code for each, and a processor runs the best that it supports.
         The default is the value of the environment variable SHLO_DISC_CPU, or else "host".
+    matmul_precision: the precision of f32 matrix products and convolutions on GPUs: "highest", all bits; "tf32x3",
+        about 22 bits, in three products on tensor cores; "tf32", 11 bits of each factor. None means what the program
+        states: in JAX and StableHLO, DEFAULT and HIGH are TF32, HIGHEST is all bits, and algorithms are as named; in
+        PyTorch, `torch.get_float32_matmul_precision()` decides. Processors always take all bits.
     symbolic: turn the argument sizes above 1 of a static StableHLO program into symbols, where its ops allow it.
         Numbers that were computed from sizes, such as the divisor of a mean or the window of a running sum, stay
         constant; to make them follow the sizes, export the program with symbolic sizes.
@@ -195,6 +203,11 @@ class Options:
         False, changes_code=True, flag=Flag("--tuned", "use the schedules that `tune` has recorded on this machine")
     )
     cpu: str | Sequence[str] = _option(factory=stated_cpu, changes_code=True)
+    matmul_precision: str | None = _option(
+        None,
+        changes_code=True,
+        flag=Flag("--matmul-precision", f"of f32 products on GPUs: {', '.join(MATMUL_PRECISIONS)}", "NAME", str),
+    )
     symbolic: bool = _option(
         False, changes_code=True, flag=Flag("--symbolic", "turn the sizes of static arguments into symbols")
     )
@@ -240,6 +253,12 @@ class Options:
         if self.isolate and self.passes:
             raise OptionError("passes are registered in this process; a compile with isolate=True has one of its own")
 
+    def _check_names(self) -> None:
+        for name, known in (("output", OUTPUTS), ("matmul_precision", (*MATMUL_PRECISIONS, None))):
+            if getattr(self, name) not in known:
+                *named, last = map(repr, known)
+                raise OptionError(f"{name} must be {', '.join(named)} or {last}, not {getattr(self, name)!r}")
+
     def _check_choices(self) -> None:
         for option in fields(self):
             allowed, value = _SWITCHES.get(str(option.type)), getattr(self, option.name)
@@ -250,8 +269,7 @@ class Options:
         several = isinstance(self.cpu, Sequence) and not isinstance(self.cpu, str)
         if not (self.cpu and all(name in LEVELS for name in self.cpu) if several else self.cpu in CPUS):
             raise OptionError(f"cpu must be 'host', one of {LEVELS}, or several of these, not {self.cpu!r}")
-        if self.output not in OUTPUTS:
-            raise OptionError(f"output must be 'numpy', 'jax', 'buffer' or None, not {self.output!r}")
+        self._check_names()
         if not isinstance(self.cache_dir, str | os.PathLike | None):
             raise OptionError(f"cache_dir must be a path or None, not {self.cache_dir!r}")
         if not isinstance(self.cache_store, str | os.PathLike | None):
@@ -375,8 +393,8 @@ def _is_integer(value: object) -> bool:
 
 __all__ = [
     "CPU", "CPUS", "CPU_VARIABLE", "CUDA", "CUDA_ARCHITECTURES", "Capability", "Flag", "GUARD_PAGES_VARIABLE",
-    "KernelSchedule", "LEVELS", "MOST_THREADS", "OUTPUTS", "Options", "PROGRESS_VARIABLE", "READ_BYTES_VARIABLE",
-    "READ_SECONDS_VARIABLE", "STRICT_VARIABLE", "Schedule", "TARGETS", "architecture_for", "check_flag", "check_names",
-    "check_target", "cuda_architecture", "flagged", "flags_of", "jax_platforms", "owner_of", "runs_on", "stated_cpu",
-    "takes_options", "warn_of_variables",
+    "KernelSchedule", "LEVELS", "MATMUL_PRECISIONS", "MOST_THREADS", "OUTPUTS", "Options", "PROGRESS_VARIABLE",
+    "READ_BYTES_VARIABLE", "READ_SECONDS_VARIABLE", "STRICT_VARIABLE", "Schedule", "TARGETS", "architecture_for",
+    "check_flag", "check_names", "check_target", "cuda_architecture", "flagged", "flags_of", "jax_platforms",
+    "owner_of", "runs_on", "stated_cpu", "takes_options", "warn_of_variables",
 ]  # fmt: skip

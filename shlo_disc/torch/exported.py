@@ -9,6 +9,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from shlo_disc.driver.compiling import compile_read
 from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import ArgumentTypeError, OptionError, ProgramError, ShapeError
 from shlo_disc.importer.programs import TextProgram
+from shlo_disc.options import CPU, Options
 from shlo_disc.runtime.artifact import replacing
 from shlo_disc.runtime.described import program_text, target_text
 from shlo_disc.runtime.dims import by_name
@@ -38,7 +40,6 @@ from shlo_disc.torch.weights import Weights
 
 if TYPE_CHECKING:
     from shlo_disc.driver.executable import Executable
-    from shlo_disc.options import Options
     from shlo_disc.runtime.call_results import CommandTime
 
 _RETURNED = (OutputKind.USER_OUTPUT, OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
@@ -76,8 +77,19 @@ def compile_exported(program: ExportedProgram, options: Options, target: str = "
     weights = len(translated.captured) + len(fixed)
     read = TextProgram(translated.text, is_own=True, parameters=names, axes=axes, weights=weights)
     record_read(read, "torch.export")
-    executable = compile_read(read, options, target, start=start)
+    executable = compile_read(read, _with_precision(options, target), target, start=start)
     return ExportedExecutable(plain, executable, translated, structure)
+
+
+def _with_precision(options: Options, target: str) -> Options:
+    """The options, with the precision of f32 products on GPUs that PyTorch is set to.
+
+    "high" and "medium" allow TF32, and PyTorch uses it for both on GPUs.
+    """
+    if target == CPU or options.matmul_precision is not None:
+        return options
+    is_exact = torch.get_float32_matmul_precision() == "highest"
+    return replace(options, matmul_precision="highest" if is_exact else "tf32")
 
 
 def _check_results(program: ExportedProgram) -> None:

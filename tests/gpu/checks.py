@@ -31,8 +31,8 @@ TARGET = "cuda:sm_90"
 def compiled(
     program: Callable[..., Any] | str, specs: Sequence[Spec] = (), target: str = TARGET, **options: Any
 ) -> shlo_disc.Executable:
-    """A JAX function with symbolic sizes, or StableHLO text, which may have `?`."""
-    chosen = shlo_disc.Options(**options)
+    """A JAX function with symbolic sizes, or StableHLO text, which may have `?`. Products take all bits by default."""
+    chosen = shlo_disc.Options(**{"matmul_precision": "highest", **options})
     with jax.enable_x64(True):
         if isinstance(program, str):
             return shlo_disc.compile(program, target=target, options=chosen)

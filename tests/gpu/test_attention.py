@@ -14,7 +14,7 @@ import shlo_disc
 from shlo_disc.runtime import Client
 from tests.gpu.emulated import loaded
 from tests.gpu.marks import needs_mock_driver
-from tests.ir.gpu_cases import assert_close
+from tests.ir.gpu_cases import EXACT, assert_close
 from tests.run.op_check import random_array
 
 pytestmark = needs_mock_driver
@@ -33,7 +33,7 @@ def layers(x: Any, weights: Any) -> Any:
 def test_layers_share_a_kernel(client: Client, dtype: str, tolerance: float) -> None:
     weights = tuple(random_array((16, 3, 2, 8), dtype, i) * np.array(0.2, dtype) for i in range(2))
     specs = (("b, s, 16", dtype), tuple(jax.ShapeDtypeStruct(w.shape, w.dtype) for w in weights))
-    executable = shlo_disc.compile(layers, target="cuda:sm_90", args=specs)
+    executable = shlo_disc.compile(layers, target="cuda:sm_90", options=EXACT, args=specs)
     names = [row["name"] for row in executable.artifact.header["kernels"]]
     assert [name for name in names if name.startswith("attention")] == [
         f"attention_0_{'bf16' if dtype != 'float32' else 'f32'}_8"

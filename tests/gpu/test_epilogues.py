@@ -19,7 +19,7 @@ from tests.gpu.marks import needs_mock_driver
 from tests.gpu.mock_blas import BIAS, NO_EPILOGUE, MockBlas
 from tests.gpu.mock_driver import MockDriver
 from tests.gpu.test_products import blas as blas
-from tests.ir.gpu_cases import assert_close
+from tests.ir.gpu_cases import EXACT, assert_close
 from tests.run.op_check import random_array
 
 pytestmark = needs_mock_driver
@@ -127,7 +127,7 @@ FEW = ((1, 1, 1), (15, 8, 17), (17, 16, 64))
 def program(name: str) -> shlo_disc.Executable:
     found = {**PROGRAMS, **NEAR}[name]
     with jax.enable_x64(True):
-        return shlo_disc.compile(found.function, target="cuda:sm_90", args=found.arguments)
+        return shlo_disc.compile(found.function, target="cuda:sm_90", options=EXACT, args=found.arguments)
 
 
 def given(arguments: Texts, sizes: tuple[int, int, int]) -> list[np.ndarray]:
@@ -190,7 +190,7 @@ def test_nothing_to_multiply(driver: MockDriver, blas: MockBlas, name: str, has_
     """Sums over nothing are zeros, to which a bias is added; results without elements are not computed."""
     found = PROGRAMS[name]
     texts = tuple((text.replace("k", "k - 1").replace("m", "m - 1"), dtype) for text, dtype in found.arguments)
-    executable = shlo_disc.compile(found.function, target="cuda:sm_90", args=texts)
+    executable = shlo_disc.compile(found.function, target="cuda:sm_90", options=EXACT, args=texts)
     run = loaded(executable, library_client() if has_library else fresh_client())
     for sizes in ((4, 1, 5), (1, 4, 5), (1, 1, 5), (3, 3, 5)):
         values = given(texts, sizes)
@@ -227,7 +227,9 @@ def test_a_bias_that_is_a_view_has_an_algorithm_of_its_own(driver: MockDriver, b
         return x @ w + b
 
     client = library_client(fuses_products=False)
-    run = loaded(shlo_disc.compile(function, target="cuda:sm_90", args=matrices(F32, (ROW, F32))), client)
+    run = loaded(
+        shlo_disc.compile(function, target="cuda:sm_90", options=EXACT, args=matrices(F32, (ROW, F32))), client
+    )
     x, w, b = given(matrices(F32, (ROW, F32)), (5, 6, 8))
     for other in (b, b + 1):
         assert_close(run(x, w, other), function(x, w, other), 1e-5)

@@ -14,7 +14,7 @@ from examples.model import function
 from shlo_disc.runtime import Client
 from tests.gpu.emulated import loaded
 from tests.gpu.marks import needs_mock_driver
-from tests.ir.gpu_cases import assert_close
+from tests.ir.gpu_cases import EXACT, assert_close
 
 pytestmark = needs_mock_driver
 
@@ -36,7 +36,7 @@ def _marked(name: str) -> Any:
 def test_one_program_serves_every_size(client: Client, name: str) -> None:
     model = importlib.import_module(f"examples.{name}")
     config, weights = model.SMALL, model.init(model.SMALL)
-    run = loaded(shlo_disc.compile(model.export(config), target="cuda:sm_90"), client)
+    run = loaded(shlo_disc.compile(model.export(config), target="cuda:sm_90", options=EXACT), client)
     wanted = jax.jit(function(model, config))
     for sizes in SIZES:
         inputs = model.make_inputs(config, *(min(pair) for pair in zip(sizes, model.limits(config), strict=False)))

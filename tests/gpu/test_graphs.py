@@ -24,7 +24,7 @@ from tests.gpu.loop_programs import newton
 from tests.gpu.marks import needs_mock_driver
 from tests.gpu.mock_driver import ILLEGAL_ADDRESS, OUT_OF_MEMORY, Image, MockDriver, Refused
 from tests.gpu.mock_streams import CAPTURE_INVALIDATED, CAPTURE_UNSUPPORTED
-from tests.ir.gpu_cases import in_place
+from tests.ir.gpu_cases import EXACT, in_place
 
 pytestmark = needs_mock_driver
 
@@ -48,7 +48,7 @@ def graphs_of(driver: MockDriver) -> list[str]:
 
 @functools.cache
 def program(function: Callable[..., Any], arguments: tuple[tuple[str, str], ...]) -> shlo_disc.Executable:
-    return shlo_disc.compile(function, target="cuda:sm_90", args=arguments)
+    return shlo_disc.compile(function, target="cuda:sm_90", options=EXACT, args=arguments)
 
 
 def several(client: Client) -> Any:

@@ -17,7 +17,7 @@ from tests.gpu.emulated import fresh_client, loaded
 from tests.gpu.marks import needs_mock_driver
 from tests.gpu.mock_driver import MockDriver
 from tests.gpu.test_hopper import by_maps
-from tests.ir.gpu_cases import assert_close
+from tests.ir.gpu_cases import EXACT, assert_close
 from tests.run.op_check import random_array
 
 pytestmark = needs_mock_driver
@@ -65,7 +65,7 @@ PROGRAMS: dict[str, tuple[Any, Texts]] = {
 @functools.cache
 def program(name: str) -> shlo_disc.Executable:
     function, arguments = PROGRAMS[name]
-    return shlo_disc.compile(function, target="cuda:sm_90a", args=arguments)
+    return shlo_disc.compile(function, target="cuda:sm_90a", options=EXACT, args=arguments)
 
 
 def given(name: str, sizes: tuple[int, int, int]) -> list[np.ndarray]:
@@ -132,13 +132,17 @@ def test_sizes_around_tiles(driver: MockDriver, m: int, n: int) -> None:
 @functools.cache
 def _transposed() -> shlo_disc.Executable:
     arguments = (("m, 24", BF16), ("n, 24", BF16), ("n", F32))
-    return shlo_disc.compile(lambda x, w, b: jax.nn.relu(wide(x, w.T) + b), target="cuda:sm_90a", args=arguments)
+    return shlo_disc.compile(
+        lambda x, w, b: jax.nn.relu(wide(x, w.T) + b), target="cuda:sm_90a", options=EXACT, args=arguments
+    )
 
 
 def test_nothing_to_do(driver: MockDriver) -> None:
     """No rows are left, and no kernel is started."""
     run = loaded(
-        shlo_disc.compile(lambda x, w, b: wide(x[1:], w) + b, target="cuda:sm_90a", args=sides(BF16, ("n", F32))),
+        shlo_disc.compile(
+            lambda x, w, b: wide(x[1:], w) + b, target="cuda:sm_90a", options=EXACT, args=sides(BF16, ("n", F32))
+        ),
         fresh_client(),
     )
     found = run(*(random_array(shape, kind, 0) for shape, kind in (((1, 8), BF16), ((8, 8), BF16), ((8,), F32))))

@@ -25,7 +25,7 @@ from tests.gpu.mock_streams import INVALID_VALUE, OUT_OF_MEMORY, Refused
 from tests.gpu.test_hopper import by_maps
 from tests.gpu.test_hopper_epilogues import wide
 from tests.gpu.test_products import blas as blas
-from tests.ir.gpu_cases import assert_close
+from tests.ir.gpu_cases import EXACT, assert_close
 from tests.run.op_check import random_array
 
 pytestmark = needs_mock_driver
@@ -47,7 +47,7 @@ def perceptron(x: Any, w: Any, v: Any) -> Any:
 @functools.cache
 def program() -> shlo_disc.Executable:
     arguments = (("b, 8", BF16), ("8, 24", BF16), ("24, 16", BF16))
-    return shlo_disc.compile(perceptron, target="cuda:sm_90a", args=arguments)
+    return shlo_disc.compile(perceptron, target="cuda:sm_90a", options=EXACT, args=arguments)
 
 
 def given(b: int, seed: int = 0) -> list[np.ndarray]:
@@ -91,7 +91,7 @@ def test_arguments_elsewhere_have_other_maps(driver: MockDriver) -> None:
 def test_arguments_that_take_turns(driver: MockDriver) -> None:
     """The same shapes at the same addresses, but one time as the left side and one time as the right one."""
     client = fresh_client()
-    run = loaded(shlo_disc.compile(lambda x, y: (wide(x, y) + 1, wide(y, x)), target="cuda:sm_90a",
+    run = loaded(shlo_disc.compile(lambda x, y: (wide(x, y) + 1, wide(y, x)), target="cuda:sm_90a", options=EXACT,
                                    args=(("n, n", BF16), ("n, n", BF16))), client)  # fmt: skip
     host = [random_array((24, 24), BF16, seed) for seed in range(2)]
     there: list[Any] = [client.buffer_from_host(array) for array in host]
@@ -155,7 +155,7 @@ def _bias(x: Any, w: Any, b: Any) -> Any:
 
 @functools.cache
 def _biased(texts: tuple[tuple[str, str], ...]) -> shlo_disc.Executable:
-    return shlo_disc.compile(_bias, target="cuda:sm_90a", args=texts)
+    return shlo_disc.compile(_bias, target="cuda:sm_90a", options=EXACT, args=texts)
 
 
 # ---- buffers, libraries, GPUs ---------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def test_a_residual_that_is_donated(driver: MockDriver) -> None:
     function = jax.jit(lambda x, w, r: wide(x, w) + r, donate_argnums=2)
     arguments = (("m, k", BF16), ("k, n", BF16), ("m, n", F32))
     client = fresh_client()
-    run = loaded(shlo_disc.compile(function, target="cuda:sm_90a", args=arguments), client)
+    run = loaded(shlo_disc.compile(function, target="cuda:sm_90a", options=EXACT, args=arguments), client)
     for m, k, n in ((65, 8, 136), (1, 16, 8), (3, 7, 5)):
         x, w, r = random_array((m, k), BF16, 0), random_array((k, n), BF16, 1), random_array((m, n), F32, 2)
         want = x.astype(np.float32) @ w.astype(np.float32) + r

@@ -26,7 +26,7 @@ from tests.gpu.marks import needs_mock_driver
 from tests.gpu.mock_blas import EXECUTION_FAILED, F32, F32_BY_TF32, F64, FUNCTIONS, I32, VERSION, MockBlas
 from tests.gpu.mock_driver import MockDriver
 from tests.gpu.mock_library import build_library
-from tests.ir.gpu_cases import assert_close
+from tests.ir.gpu_cases import EXACT, assert_close
 from tests.run.op_check import random_array, small_integers
 
 pytestmark = needs_mock_driver
@@ -111,7 +111,9 @@ def library_client(**options: Any) -> Client:
 @functools.cache
 def program(name: str) -> shlo_disc.Executable:
     with jax.enable_x64(True):
-        return shlo_disc.compile(PROGRAMS[name].function, target="cuda:sm_90", args=PROGRAMS[name].arguments)
+        return shlo_disc.compile(
+            PROGRAMS[name].function, target="cuda:sm_90", options=EXACT, args=PROGRAMS[name].arguments
+        )
 
 
 def arguments(name: str, dims: dict[str, int]) -> list[np.ndarray]:
@@ -307,14 +309,14 @@ def precise_program(precision: Any) -> shlo_disc.Executable:
 
 
 @pytest.mark.parametrize(
-    ("precision", "allowed", "compute"),
+    ("precision", "compute"),
     [
-        (None, False, F32), (None, True, F32_BY_TF32), ("default", True, F32_BY_TF32), ("high", True, F32),
-        ("highest", True, F32), ("F32_F32_F32", True, F32), ("tf32", False, F32_BY_TF32), ("tf32", True, F32_BY_TF32),
+        (None, F32_BY_TF32), ("default", F32_BY_TF32), ("high", F32_BY_TF32), ("highest", F32), ("F32_F32_F32", F32),
+        ("TF32_TF32_F32", F32_BY_TF32), ("BF16_BF16_F32_X9", F32), ("tf32", F32_BY_TF32),
     ],
 )  # fmt: skip
-def test_bits_of_factors(driver: MockDriver, blas: MockBlas, precision: Any, allowed: bool, compute: int) -> None:
-    run = loaded(precise_program(precision), library_client(allow_tf32=allowed))
+def test_bits_of_factors(driver: MockDriver, blas: MockBlas, precision: Any, compute: int) -> None:
+    run = loaded(precise_program(precision), library_client())
     x, w = arguments("matrices", {"b": 3, "s": 7})
     got = run(x, w)
     assert [call[0] for call in blas.products] == [compute]
@@ -323,9 +325,17 @@ def test_bits_of_factors(driver: MockDriver, blas: MockBlas, precision: Any, all
     np.testing.assert_allclose(got, x @ w, rtol=0, atol=1e-2)
 
 
+@pytest.mark.parametrize("fuses", [True, False])
+def test_three_products_are_not_the_library_s(driver: MockDriver, blas: MockBlas, fuses: bool) -> None:
+    run = loaded(precise_program("TF32_TF32_F32_X3"), library_client(fuses_products=fuses))
+    x, w = arguments("matrices", {"b": 3, "s": 7})
+    np.testing.assert_allclose(run(x, w), x.astype(np.float64) @ w, rtol=0, atol=2e-6)
+    assert blas.products == []
+
+
 def test_tf32_is_for_f32_only(driver: MockDriver, blas: MockBlas) -> None:
-    check("doubles", library_client(allow_tf32=True), {"b": 3, "s": 7})
-    check("bfloats", library_client(allow_tf32=True), {"b": 3, "s": 7})
+    check("doubles", library_client(), {"b": 3, "s": 7})
+    check("bfloats", library_client(), {"b": 3, "s": 7})
     assert [call[0] for call in blas.products] == [F64, F32]
 
 

@@ -23,7 +23,7 @@ from tests.gpu.emulated import fresh_client, install, loaded
 from tests.gpu.loop_programs import LOOPS, ROWS, rows
 from tests.gpu.marks import needs_mock_driver
 from tests.gpu.mock_driver import OUT_OF_MEMORY, MockDriver
-from tests.ir.gpu_cases import CASES, arrays, assert_close
+from tests.ir.gpu_cases import CASES, EXACT, arrays, assert_close
 
 pytestmark = needs_mock_driver
 
@@ -34,7 +34,7 @@ DIMS = ({"b": 1, "s": 1}, {"b": 3, "s": 7}, {"b": 2, "s": 33}, {"b": 5, "s": 300
 def program(name: str) -> shlo_disc.Executable:
     case = CASES[name]
     with jax.enable_x64(True):
-        return shlo_disc.compile(case.function, target="cuda:sm_90", args=case.arguments)
+        return shlo_disc.compile(case.function, target="cuda:sm_90", options=EXACT, args=case.arguments)
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -105,7 +105,9 @@ def test_bound_arguments_are_on_the_gpu(driver: MockDriver, client: Client) -> N
 
 
 def bound_sum(client: Client, bias: np.ndarray, options: dict[str, bool]) -> Any:
-    added = shlo_disc.compile(lambda b, x: x + b, target="cuda:sm_90", args=(("n", "float32"), ("b, n", "float32")))
+    added = shlo_disc.compile(
+        lambda b, x: x + b, target="cuda:sm_90", options=EXACT, args=(("n", "float32"), ("b, n", "float32"))
+    )
     return loaded(added, client).bind(bias, **options)
 
 
@@ -196,7 +198,7 @@ def test_two_threads_call_one_program(client: Client) -> None:
 
 @functools.cache
 def loop_program(function: Any, arguments: Any) -> shlo_disc.Executable:
-    return shlo_disc.compile(function, target="cuda:sm_90", args=arguments)
+    return shlo_disc.compile(function, target="cuda:sm_90", options=EXACT, args=arguments)
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -217,7 +219,7 @@ def test_a_loop_ends_when_the_gpu_fails(driver: MockDriver) -> None:
 
 def test_an_executable_goes_to_the_gpu_when_it_is_called(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shlo_disc.driver.executable.gpu_client", lambda ordinal, replicas: client)
-    compiled = shlo_disc.compile(lambda x: jnp.exp(x).sum(1), target="cuda:sm_90", args=ROWS)
+    compiled = shlo_disc.compile(lambda x: jnp.exp(x).sum(1), target="cuda:sm_90", options=EXACT, args=ROWS)
     install(compiled)
     assert_close(compiled(rows(3, 20)), np.exp(rows(3, 20)).sum(1), 1e-5)
     assert compiled.memory_stats()["result_allocations"] == 1
@@ -264,5 +266,5 @@ def test_a_file_is_compiled_ahead_of_time(client: Client, tmp_path: Path) -> Non
     command = ["compile", str(source), "--target", "cuda:sm_90", "-o", str(target)]
     assert main(command) == 0
     artifact = Artifact.deserialize(target.read_bytes(), trust=True)
-    install(shlo_disc.compile(source, target="cuda:sm_90"))
+    install(shlo_disc.compile(source, target="cuda:sm_90", options=EXACT))
     assert_close(client.load(artifact)(rows(3, 4)), np.exp(rows(3, 4)), 1e-6)

@@ -29,6 +29,8 @@ from tests.ir.gpu_emulator import Emulator, dtype_of
 from tests.run.op_check import random_array
 
 TARGETS = ("cuda:sm_80", "cuda:sm_90a")
+EXACT = shlo_disc.Options(matmul_precision="highest")
+"""Products of f32 take all bits, so that results can be compared with those of processors."""
 
 
 class Case(NamedTuple):
@@ -153,7 +155,7 @@ def lowered(name: str) -> Compilation:
     """A case down to the `host` stage, which needs none of NVIDIA's tools."""
     case = CASES[name]
     with jax.enable_x64(True):
-        start = import_stage(case.function, TARGETS[0], shlo_disc.Options(), case.arguments, None, ())
+        start = import_stage(case.function, TARGETS[0], EXACT, case.arguments, None, ())
         return run_pipeline(start, "host")
 
 

@@ -2,8 +2,8 @@
 """Emulation of tensor cores: asynchronous copies, matrices of shared memory, products of fragments.
 
 A copy lands as late as it may, at the wait for its group; until then there is something else in its place, and its
-writes count from its beginning. Fragments are laid out as in NVIDIA's PTX manual for `ldmatrix`, `mma.m16n8k16`, and
-`mma.m16n8k32` of bytes.
+writes count from its beginning. Fragments are laid out as in NVIDIA's PTX manual for `ldmatrix`, `mma.m16n8k16`,
+`mma.m16n8k32` of bytes, and `mma.m16n8k8` of TF32, of which the instruction reads no lower bits.
 """
 
 from __future__ import annotations
@@ -97,8 +97,13 @@ class TensorCores:
 
     def _nvgpu_mma_sync(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         assert active.all(), "not all threads reach mma.sync"
-        assert [ir.IntegerAttr(n).value for n in ir.ArrayAttr(op.attributes["mmaShape"])] == [16, 8, 16]
         a, b, c = (env[v] for v in op.operands)
+        depth = [ir.IntegerAttr(n).value for n in ir.ArrayAttr(op.attributes["mmaShape"])]
+        if a.dtype == np.float32:
+            assert depth == [16, 8, 8] and "tf32Enabled" in op.attributes
+            a, b = ((one.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for one in (a, b))
+        else:
+            assert depth == [16, 8, 16]
         return [(c + _product(a, b, np.float32)).astype(np.float32)]
 
     def _nvvm_mma_sync(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:

@@ -23,7 +23,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.verify.fusions import verify_fusions
 from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools
-from tests.ir.gpu_cases import TARGETS, Run, assert_close
+from tests.ir.gpu_cases import EXACT, TARGETS, Run, assert_close
 from tests.ir.gpu_emulator import Emulator
 from tests.run.op_check import random_array
 from tests.unit.shape_dialect.test_dialect_verifier import refusal
@@ -33,7 +33,7 @@ Texts = tuple[tuple[str, str], ...]
 
 def lowered(function: Any, *arguments: tuple[str, str]) -> Compilation:
     """A program at the stage `host`."""
-    start = import_stage(function, TARGETS[0], shlo_disc.Options(), arguments, None, ())
+    start = import_stage(function, TARGETS[0], EXACT, arguments, None, ())
     return run_pipeline(start, "host")
 
 

@@ -21,7 +21,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from tests.gpu.mock_tensor_maps import MOST_SHARED
 from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools
-from tests.ir.gpu_cases import assert_close
+from tests.ir.gpu_cases import EXACT, assert_close
 from tests.ir.gpu_emulator import Emulator
 from tests.ir.test_gpu_epilogues import products_of
 from tests.ir.test_gpu_hopper import map_of
@@ -42,7 +42,7 @@ def tanh_of_rows(x: Any, w: Any, b: Any) -> Any:
 
 def lowered(function: Callable[..., Any], *arguments: tuple[str, str]) -> Compilation:
     """A program at the stage `host`."""
-    start = import_stage(function, TARGET, shlo_disc.Options(), arguments, None, ())
+    start = import_stage(function, TARGET, EXACT, arguments, None, ())
     return run_pipeline(start, "host")
 
 

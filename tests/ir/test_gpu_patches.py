@@ -11,9 +11,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-import shlo_disc
 from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
-from tests.ir.gpu_cases import TARGETS, assert_close, emulated
+from tests.ir.gpu_cases import EXACT, TARGETS, assert_close, emulated
 from tests.run.op_check import random_array
 
 IMAGES = ("NHWC", "HWIO", "NHWC")
@@ -62,7 +61,7 @@ def lowered(name: str, dtype: str) -> Compilation:
     function, shapes = {**PROGRAMS, **LOOPS}[name]
     typed = tuple((shape, dtype) for shape in shapes)
     constraints = ("w >= h",) if name == "long_windows" else ()
-    return run_pipeline(import_stage(function, TARGETS[0], shlo_disc.Options(), typed, None, constraints), "host")
+    return run_pipeline(import_stage(function, TARGETS[0], EXACT, typed, None, constraints), "host")
 
 
 def has_products(name: str) -> bool:
@@ -100,7 +99,7 @@ def test_what_stays_a_loop(name: str) -> None:
 def test_precision_stays() -> None:
     function = conv((1, 1), "SAME", dimension_numbers=IMAGES, precision="highest")
     arguments = (("b, h, w, 4", "float32"), ("3, 3, 4, 16", "float32"))
-    c = run_pipeline(import_stage(function, TARGETS[0], shlo_disc.Options(), arguments, None, ()), "simplify")
+    c = run_pipeline(import_stage(function, TARGETS[0], EXACT, arguments, None, ()), "simplify")
     (line,) = [line for line in str(c.module).splitlines() if "dot_general" in line]
     assert "precision = [HIGHEST, HIGHEST]" in line
 
@@ -108,7 +107,7 @@ def test_precision_stays() -> None:
 def test_no_window_at_all() -> None:
     function, _ = PROGRAMS["strided"]
     arguments = (("b, h, 2, 5", "float32"), ("3, 2, 5, 17", "float32"))
-    c = run_pipeline(import_stage(function, TARGETS[0], shlo_disc.Options(), arguments, None, ("h >= 2",)), "host")
+    c = run_pipeline(import_stage(function, TARGETS[0], EXACT, arguments, None, ("h >= 2",)), "host")
     given = [random_array((2, 2, 2, 5), "float32"), random_array((3, 2, 5, 17), "float32")]
     (result,) = emulated(c, {"b": 2, "h": 2}, given)
     assert result.size == jax.jit(function)(*given).size == 0

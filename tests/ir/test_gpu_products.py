@@ -14,7 +14,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import shlo_disc
 from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.lowering.codegen import compile_to_ptx
 from shlo_disc.lowering.element_types import Element
@@ -23,19 +22,21 @@ from shlo_disc.lowering_gpu.product_block import FORMATS
 from shlo_disc.lowering_gpu.product_form import ProductForm
 from shlo_disc.lowering_gpu.product_kernel import build_product, tiles_of
 from shlo_disc.shape_dialect.dialect.context import make_context
+from shlo_disc.shape_dialect.dialect.host import PRECISIONS
 from shlo_disc.shape_dialect.dialect.problems import Axis, MatrixProduct
 from shlo_disc.shape_dialect.mlir import gpu, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools
-from tests.ir.gpu_cases import TARGETS, launches_of
+from tests.ir.gpu_cases import EXACT, TARGETS, launches_of
 from tests.ir.gpu_emulator import Emulator
 
 SIZES = (
     (1, 1, 1), (15, 17, 16), (16, 16, 17), (17, 15, 1), (64, 63, 15), (63, 65, 33), (65, 64, 16), (1, 130, 64),
     (130, 1, 63), (130, 70, 20), (0, 5, 3), (5, 0, 3), (5, 3, 0),
 )  # fmt: skip
+NARROW = PRECISIONS[1:]
 LAYOUTS = tuple(itertools.product(("mk", "km"), ("kn", "nk")))
 Build = Callable[[gpu.GPUModuleOp, ProductForm], object]
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8,
@@ -112,6 +113,7 @@ def run(
     batch: tuple[int, ...] = (),
     hole: int = 3,
     rounded: bool = False,
+    precision: str = "full",
 ) -> None:
     """The kernel gives NumPy's numbers, and writes nothing else."""
     named = dict(zip("mnk", sizes, strict=True))
@@ -120,7 +122,7 @@ def run(
     memory = np.full((*batch, named["m"], named["n"] + 3), 77, DTYPES[element if rounded else SUM_TYPES[element]])
     result = memory[..., : named["n"]]
     problem = problem_of(element, lhs, rhs, result)
-    form = ProductForm(Element(element), lhs_axes, rhs_axes, len(batch), rounded)
+    form = ProductForm(Element(element), lhs_axes, rhs_axes, len(batch), rounded, precision)
     context, emulator = emulated(form)
     numbers = [number.constant for number in problem.numbers]
     with context, ir.Location.unknown():
@@ -133,6 +135,19 @@ def run(
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_sizes(sizes: tuple[int, int, int]) -> None:
     run("f32", "mk", "kn", sizes)
+
+
+@pytest.mark.parametrize("precision", NARROW)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_sizes_by_tf32(sizes: tuple[int, int, int], precision: str) -> None:
+    """Small whole numbers are numbers of TF32, so that every product and sum is exact."""
+    run("f32", "mk", "kn", sizes, precision=precision)
+
+
+@pytest.mark.parametrize("precision", NARROW)
+def test_layouts_by_tf32(precision: str) -> None:
+    for layout in LAYOUTS:
+        run("f32", *layout, (17, 33, 19), (2,), precision=precision)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids="_".join)
@@ -151,9 +166,10 @@ def test_tiles_over_a_batch() -> None:
     run("f32", "km", "kn", (66, 70, 3), (2,))
 
 
-def test_any_number_of_blocks() -> None:
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_any_number_of_blocks(precision: str) -> None:
     """The loop over tiles has a stride; a block that goes on does not spoil what its threads still read."""
-    form = ProductForm(Element("f32"), "mk", "kn", 0)
+    form = ProductForm(Element("f32"), "mk", "kn", 0, precision=precision)
     context, emulator = emulated(form)
     lhs, rhs = (np.random.default_rng(0).integers(0, 5, shape).astype(np.float32) for shape in ((70, 5), (5, 130)))
     result = np.zeros((70, 130), np.float32)
@@ -163,9 +179,10 @@ def test_any_number_of_blocks() -> None:
     np.testing.assert_array_equal(result, lhs @ rhs)
 
 
-def test_what_is_beyond_the_end_of_k_counts_for_nothing() -> None:
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_what_is_beyond_the_end_of_k_counts_for_nothing(precision: str) -> None:
     """Neighbours in memory of the last elements along k may be anything."""
-    form = ProductForm(Element("f32"), "mk", "kn", 0)
+    form = ProductForm(Element("f32"), "mk", "kn", 0, precision=precision)
     context, emulator = emulated(form)
     lhs, rhs = np.full((4, 6), np.inf, np.float32), np.full((6, 4), np.nan, np.float32)
     lhs[:, :3], rhs[:3] = 2, 3
@@ -176,9 +193,10 @@ def test_what_is_beyond_the_end_of_k_counts_for_nothing() -> None:
     np.testing.assert_array_equal(result, 18)
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("barrier", [0, 1])
-def test_no_barrier_can_be_left_out(barrier: int) -> None:
-    form = ProductForm(Element("f32"), "mk", "kn", 0)
+def test_no_barrier_can_be_left_out(barrier: int, precision: str) -> None:
+    form = ProductForm(Element("f32"), "mk", "kn", 0, precision=precision)
     with make_context(), ir.Location.unknown():
         pieces = str(kernels(form)).split("gpu.barrier\n")
         assert len(pieces) == 3
@@ -191,11 +209,51 @@ def test_no_barrier_can_be_left_out(barrier: int) -> None:
             Emulator(ir.Module.parse(text)).launch(form.name, 1, [flat(side), flat(side), flat(result)], numbers)
 
 
+# ---- precision ------------------------------------------------------------------------------------------------------
+
+
+def product_of(precision: str, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """The product of two matrices of f32 by a kernel of a precision."""
+    form = ProductForm(Element("f32"), "mk", "kn", 0, precision=precision)
+    context, emulator = emulated(form)
+    result = np.zeros((len(lhs), rhs.shape[1]), np.float32)
+    problem = problem_of("f32", lhs, rhs, result)
+    numbers = [number.constant for number in problem.numbers]
+    with context, ir.Location.unknown():
+        emulator.launch(form.name, tiles_of(problem).constant, [flat(lhs), flat(rhs), flat(result)], numbers)
+    return result
+
+
+@pytest.mark.parametrize("k", [1, 15, 16, 17, 97])
+def test_errors(k: int) -> None:
+    """TF32 has errors of 2^-11 of each factor and no fewer; three products of it come close to f32."""
+    random = np.random.default_rng(k)
+    lhs, rhs = (random.standard_normal(shape).astype(np.float32) for shape in ((9, k), (k, 10)))
+    wanted = lhs.astype(np.float64) @ rhs
+    magnitude = np.abs(lhs).astype(np.float64) @ np.abs(rhs)
+    errors = {p: np.max(np.abs(product_of(p, lhs, rhs) - wanted) / magnitude) for p in PRECISIONS}
+    assert 2**-15 < errors["tf32"] <= 2**-10 + 2**-18
+    assert errors["tf32x3"] <= 2**-20 and errors["full"] <= 2**-20
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_what_is_not_finite(precision: str) -> None:
+    """Infinities, NaNs whose payload is in the lower bits, and a number that TF32 would round to infinity."""
+    odd, most = np.array([0x7F800001, 0x7F7FF000], np.uint32).view(np.float32)
+    near = np.float32(1 + 2**-20)
+    lhs = np.array([[np.inf, 1], [-np.inf, near], [odd, 1], [most, 0], [2**-120, 0], [0, np.inf]], np.float32)
+    rhs = np.array([[1, -near, 0], [1, near, 1]], np.float32)
+    found = product_of(precision, lhs, rhs)
+    with np.errstate(invalid="ignore", over="ignore"):
+        wanted = (lhs.astype(np.float64) @ rhs).astype(np.float32)
+    np.testing.assert_allclose(found, wanted, rtol=2**-10)
+
+
 # ---- in programs ----------------------------------------------------------------------------------------------------
 
 
 def host_stage(function: Any, *arguments: tuple[str, str]) -> Any:
-    start = import_stage(function, TARGETS[0], shlo_disc.Options(), arguments, None, ())
+    start = import_stage(function, TARGETS[0], EXACT, arguments, None, ())
     return run_pipeline(start, "host")
 
 
@@ -230,13 +288,14 @@ def test_forms(equation: str, shapes: tuple[str, ...], name: str) -> None:
 
 # ---- machine code ---------------------------------------------------------------------------------------------------
 
-FORMS = tuple(
-    ProductForm(Element(element), *layout, batch)
+FORMS = (
+    *(ProductForm(Element("f32"), *layout, 1, precision=precision) for layout in LAYOUTS for precision in NARROW),
+    *(ProductForm(Element(element), *layout, batch)
     for element, layout, batch in [
         *((element, ("mk", "kn"), 0) for element in SUM_TYPES if element[-2:] in ("32", "64")),
         *(("f32", layout, 1) for layout in LAYOUTS),
         ("i32", ("mk", "nk"), 2), ("f32", ("mk", "kn"), 4),
-    ]
+    ]),
 )  # fmt: skip
 
 
@@ -252,10 +311,13 @@ def test_machine_code(target: str) -> None:
     for name, (usage, machine) in found.items():
         assert usage.spills == 0 and machine.count("LDL", "STL") == 0, name
         assert usage.registers <= 128, (name, usage)
-        assert 128 in machine.widths("LDS"), (name, machine.widths("LDS"))
+        if "tf32" in name:
+            assert machine.count("HMMA") and not machine.count("FFMA"), name
+        else:
+            assert 128 in machine.widths("LDS"), (name, machine.widths("LDS"))
 
 
 def test_every_type_of_sums_has_a_format() -> None:
-    assert {element for element, _ in FORMATS} == set(SUM_TYPES)
+    assert {element for element, _ in FORMATS} == {*SUM_TYPES, "tf32x3"}
     for element, sums in SUM_TYPES.items():
         assert ProductForm(Element(element), "mk", "kn", 0).result.name == sums

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +21,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     Packed,
     kernel_of,
 )
+from shlo_disc.shape_dialect.dialect.names import PRECISION
 from shlo_disc.shape_dialect.dialect.problems import ConvolutionProduct, MatrixProduct
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.views import root
@@ -186,13 +186,9 @@ class Products:
 
 
 def precision_of(fusion: func.FuncOp) -> str:
-    """The entry of `PRECISIONS` that a fusion's dot requests; an algorithm other than TF32's requests all bits."""
+    """The entry of `PRECISIONS` that the import has decided for a fusion's dot."""
     dot = next(op for op in fusion.entry_block.operations if op.operation.name == "stablehlo.dot_general")
-    if "algorithm" in dot.attributes:
-        is_tf32 = re.search(r"lhs_precision_type = tf32, rhs_precision_type = tf32", str(dot.attributes["algorithm"]))
-        return "tf32" if is_tf32 else "full"
-    stated = str(dot.attributes["precision_config"]) if "precision_config" in dot.attributes else ""
-    return "full" if "HIGH" in stated else "default"
+    return ir.StringAttr(dot.attributes[PRECISION]).value if PRECISION in dot.attributes else "full"
 
 
 def _convolution(problem: ConvolutionProduct, gemm: RuntimeCall) -> RuntimeCall:

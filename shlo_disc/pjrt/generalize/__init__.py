@@ -43,6 +43,7 @@ from shlo_disc.driver.garbage import fewer_collections
 from shlo_disc.errors import ArtifactError, DiscError, ProgramError, UnsupportedError
 from shlo_disc.importer.import_program import declare, mark_participants, plain_signature
 from shlo_disc.importer.normalise import entry_function, normalise
+from shlo_disc.importer.precision import decide_precision
 from shlo_disc.importer.programs import TextProgram
 from shlo_disc.importer.support import check_supported
 from shlo_disc.importer.tokens import tokens_as_arrays
@@ -220,6 +221,8 @@ def _import(c: Compilation, expressions: Expressions, participants: int) -> None
     entry = entry_function(module)
     shapes = [*arguments, *finish(entry, tuple(map(Expr.symbol, expressions.given)))]
     check_supported(module, entry)
+    if c.target != CPU:
+        decide_precision(module, c.options.matmul_precision)
     c.module, c.signature = module, plain_signature(module, shapes)
     facts = Facts()
     for name in expressions.symbols:

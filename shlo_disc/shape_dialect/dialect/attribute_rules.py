@@ -12,10 +12,20 @@ from typing import NamedTuple
 from shlo_disc.shape_dialect.dialect import fusion as kinds
 from shlo_disc.shape_dialect.dialect.buffers import ARENAS, BUFFERS, ResultBuffer, arenas_of, buffers_of
 from shlo_disc.shape_dialect.dialect.fusion_rules import FUSIONS
-from shlo_disc.shape_dialect.dialect.host import KERNEL
+from shlo_disc.shape_dialect.dialect.host import KERNEL, PRECISIONS
 from shlo_disc.shape_dialect.dialect.host_rules import check_choice
 from shlo_disc.shape_dialect.dialect.library import LIBRARY, library_function_of
-from shlo_disc.shape_dialect.dialect.names import FLOPS, LAYOUT, MEMORY_LIMIT, PARTICIPANTS, SEGMENT, STAGE, VARIANT
+from shlo_disc.shape_dialect.dialect.names import (
+    FLOPS,
+    LAYOUT,
+    MEMORY_LIMIT,
+    PARTICIPANTS,
+    PRECISION,
+    PRODUCTS,
+    SEGMENT,
+    STAGE,
+    VARIANT,
+)
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, read_integer, read_size
 from shlo_disc.shape_dialect.dialect.scope import ORDER, Scope
 from shlo_disc.shape_dialect.dialect.window import GROUPS, WINDOW, read_window
@@ -116,6 +126,13 @@ def _check_groups(v: Scope, op: ir.Operation) -> None:
     v.check_sizes(sizes)
 
 
+def _check_precision(v: Scope, op: ir.Operation) -> None:
+    """The precision of a product on a GPU that does not take all bits of its sides: "tf32" or "tf32x3"."""
+    precision = as_kind(ir.StringAttr, op.attributes[PRECISION], "a precision").value
+    if precision not in PRECISIONS[1:]:
+        raise Malformed(f"there is no precision {precision!r}; there are {', '.join(PRECISIONS[1:])}")
+
+
 def _check_layout(v: Scope, op: ir.Operation) -> None:
     """On an argument or result that is not row-major: for each axis, the axis that it is in JAX."""
     raise Malformed(f"{LAYOUT} stands on arguments and results")
@@ -142,6 +159,7 @@ ATTRIBUTES: dict[str, Use] = {
     LIBRARY: Use(("stablehlo.custom_call",), _check_library, "simplify"),
     GROUPS: Use(_CONVOLUTIONS, _check_groups, "import"),
     WINDOW: Use(_WINDOWED, _check_window, "import"),
+    PRECISION: Use(PRODUCTS, _check_precision, "import"),
     LAYOUT: Use(("func.func",), _check_layout, "import"),
     KERNEL: Use(("func.call",), check_choice, "kernels"),
     kinds.FUSION: Use(("func.func",), _check_fusion, "fuse"),

@@ -72,7 +72,7 @@ _OPS: dict[str, tuple[type | None, str]] = {
         host.DeviceProduct,
         '"disc_host.product"(%x, %weights, %y) {call = {kernel = {grain = 1 : i64, items = @"floordiv(s + 63, 64)", '
         "kernel = @product_f32_mk_kn, sizes = [@s, 32, 64, 64, 1, 32, 1, 32], threads = 256 : i64}, "
-        'precision = "default", problem = {batch = [], element = "f32", '
+        'precision = "full", problem = {batch = [], element = "f32", '
         "k = {lhs = 1 : i64, result = 0 : i64, rhs = 32 : i64, size = 64 : i64}, lhs = 0 : i64, "
         "m = {lhs = 64 : i64, result = 32 : i64, rhs = 0 : i64, size = @s}, "
         "n = {lhs = 0 : i64, result = 1 : i64, rhs = 1 : i64, size = 32 : i64}, rhs = 1 : i64}}, "

@@ -239,9 +239,9 @@ class Gemm:
     products: tuple[GemmProduct, ...]
 
 
-PRECISIONS = ("full", "default", "tf32")
-"""Precisions of a GEMM's sides on a device: all of their bits, those of TF32 if the user of the device allows that, or
-those of TF32 as the program says."""
+PRECISIONS = ("full", "tf32", "tf32x3")
+"""Precisions of a GEMM's sides on a device: all of their bits, those of TF32, or two parts of TF32 each, in three
+products."""
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class DeviceEpilogue:
 class DeviceProduct:
     """One row-major product on a GPU: operands 0 and 1 are its sides, operand 2 is its result.
 
-    A library computes it or, if no library supports it, `kernel`. precision: one of "full", "default" and "tf32", for
+    A library computes it or, if no library supports it, `kernel`. precision: one of `PRECISIONS`, for
     f32 elements. rounded: the result has the element type of both sides, to which each sum is rounded once.
 
     epilogue: the ops after the product. `kernel` computes them too, and does not store the sums: its buffers are both

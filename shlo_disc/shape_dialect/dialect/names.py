@@ -23,3 +23,9 @@ VARIANT = "disc.variant"
 
 SEGMENT = "disc.segment"
 """On an op of a planned module that runs: the segment of the call that it runs in, where that is not the first."""
+
+PRECISION = "disc.precision"
+"""On a product of a program for GPUs: one of `PRECISIONS`. One without the attribute takes all bits of its sides."""
+
+PRODUCTS = tuple(f"stablehlo.{name}" for name in ("convolution", "dot", "dot_general", "dynamic_conv", "einsum"))
+"""The ops that are products."""

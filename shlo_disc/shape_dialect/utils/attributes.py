@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shlo_disc.shape_dialect.dialect.names import PRECISION
 from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.mlir import ir
 
@@ -58,3 +59,8 @@ def attribute_values(attribute: ir.Attribute) -> tuple[str, list[str], bool] | N
             values = list(kind(attribute))
             return name, [v.hex() if isinstance(v, float) else str(int(v)) for v in values], True
     return None
+
+
+def precision_attributes(op: ir.OpView | ir.Operation) -> dict[str, Any]:
+    """What an op says of the precision of its product, for the product that replaces it."""
+    return {name: op.attributes[name] for name in ("precision_config", PRECISION) if name in op.attributes}

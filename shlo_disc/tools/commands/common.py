@@ -75,7 +75,9 @@ def add_compile_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", default=CPU, help=f"the target: {', '.join(TARGETS)} (default: {CPU})")
     for name, (flag, default) in flagged().items():
         if flag.metavar:
-            command.add_argument(flag.name, dest=name, type=int, default=default, metavar=flag.metavar, help=flag.help)
+            command.add_argument(
+                flag.name, dest=name, type=flag.type, default=default, metavar=flag.metavar, help=flag.help
+            )
         else:
             chosen = not default
             command.add_argument(

@@ -16,6 +16,7 @@ from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.ops.values import known_elements
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.attributes import precision_attributes
 from shlo_disc.shape_dialect.utils.convolution import (
     Convolution,
     convolution_of,
@@ -98,9 +99,7 @@ def _canonical_attributes(conv: Convolution, op: ir.OpView) -> dict[str, Any]:
         "rhs_dilation": ir.DenseI64ArrayAttr.get(list(conv.rhs_dilation)),
         **group_count_attributes((conv.feature_groups * conv.batch_groups, Expr.const(1))),
     }
-    if "precision_config" in op.attributes:
-        attributes["precision_config"] = op.attributes["precision_config"]
-    return attributes
+    return attributes | precision_attributes(op)
 
 
 def convolution_is_dot(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
@@ -127,7 +126,7 @@ def convolution_is_dot(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool
             contracted = ([conv.rank + 1], [0])
             dims = result
         numbers = stablehlo.DotDimensionNumbers.get([], [], *contracted)
-        attributes: dict[str, Any] = {"dot_dimension_numbers": numbers}
+        attributes: dict[str, Any] = {"dot_dimension_numbers": numbers, **precision_attributes(op)}
         type_ = tensor_type(dims, element_type_of(op.results[0]))
         dot = ir.Operation.create("stablehlo.dot_general", results=[type_], operands=[lhs, rhs], attributes=attributes)
         rewriter.replace_op(op, [view(dot.results[0], result)])

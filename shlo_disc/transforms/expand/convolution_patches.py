@@ -18,6 +18,7 @@ from shlo_disc.shape_dialect.dialect.ops import integer_attr
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.attributes import precision_attributes
 from shlo_disc.shape_dialect.utils.convolution import Convolution, convolution_of, is_canonical
 from shlo_disc.transforms.simplify.data_movement import NO_MATCH, Pattern
 
@@ -40,8 +41,7 @@ def convolution_of_patches(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> 
         contracted = (list(range(conv.rank + 1, 2 * conv.rank + 2)), list(range(conv.rank + 1)))
         numbers = stablehlo.DotDimensionNumbers.get([], [], *contracted)
         attributes: dict[str, Any] = {"dot_dimension_numbers": numbers}
-        if "precision_config" in op.attributes:
-            attributes["precision_config"] = op.attributes["precision_config"]
+        attributes |= precision_attributes(op)
         rewriter.replace_op(op, [create("dot_general", [patches, op.operands[1]], op.results[0].type, attributes)])
     return None
 

@@ -10,6 +10,7 @@ from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.build import broadcast, shape_tensor, transpose
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, rewrite, stablehlo
+from shlo_disc.shape_dialect.utils.attributes import precision_attributes
 from shlo_disc.transforms.simplify.data_movement import Pattern
 
 
@@ -27,21 +28,20 @@ def dot(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
     lhs, rhs = ("ak", "kb") if len(dims_of(a)) == 2 else ("k", "kb")
     rhs = rhs[: len(dims_of(b))]
     with rewriter.ip, op.location:
-        rewriter.replace_op(op, [_dot(lhs, a, rhs, b, "ab", element_type_of(op.results[0]))[1]])
+        rewriter.replace_op(op, [_dot(lhs, a, rhs, b, "ab", op)[1]])
     return None
 
 
 def einsum(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
     """Sums over letters of one operand only, a `dot_general` for the rest, and the result's order of letters."""
     *terms, result = ir.StringAttr(op.attributes["einsum_config"]).value.replace("->", ",").split(",")
-    kind = element_type_of(op.results[0])
     with rewriter.ip, op.location:
         operands = []
         for position, (term, value) in enumerate(zip(terms, op.operands, strict=True)):
             elsewhere = result + "".join(terms[:position] + terms[position + 1 :])
             kept = [letter for letter in term if letter in elsewhere]
             operands.append(("".join(kept), _sum(value, [i for i, t in enumerate(term) if t not in kept])))
-        letters, value = operands[0] if len(operands) == 1 else _dot(*operands[0], *operands[1], result, kind)
+        letters, value = operands[0] if len(operands) == 1 else _dot(*operands[0], *operands[1], result, op)
         rewriter.replace_op(op, [transpose(value, [letters.index(letter) for letter in result])])
     return None
 
@@ -66,15 +66,17 @@ def _sum(value: ir.Value, axes: Sequence[int]) -> ir.Value:
     return op.results[0]
 
 
-def _dot(lhs: str, a: ir.Value, rhs: str, b: ir.Value, result: str, kind: ir.Type) -> tuple[str, ir.Value]:
+def _dot(lhs: str, a: ir.Value, rhs: str, b: ir.Value, result: str, op: ir.OpView) -> tuple[str, ir.Value]:
+    """The product of two terms, of the element type and precision of `op`, and its letters."""
     both = [letter for letter in lhs if letter in rhs]
     batch = [letter for letter in both if letter in result]
     inner = [letter for letter in both if letter not in result]
     numbers = [[term.index(letter) for letter in letters] for letters in (batch, inner) for term in (lhs, rhs)]
     letters = [*batch, *(t for t in lhs if t not in both), *(t for t in rhs if t not in both)]
     sizes = dict(zip(lhs + rhs, dims_of(a) + dims_of(b), strict=True))
-    type_ = tensor_type([sizes[letter] for letter in letters], kind)
-    attributes: dict[str, Any] = {"dot_dimension_numbers": stablehlo.DotDimensionNumbers.get(*numbers)}
+    type_ = tensor_type([sizes[letter] for letter in letters], element_type_of(op.results[0]))
+    dimensions: Any = stablehlo.DotDimensionNumbers.get(*numbers)
+    attributes = {"dot_dimension_numbers": dimensions, **precision_attributes(op)}
     return "".join(letters), build.create("dot_general", [a, b], type_, attributes)
 
 
