@@ -25,8 +25,9 @@ from benchmarks.works import Work
 from shlo_disc.errors import DiscError, UnsupportedError
 from shlo_disc.runtime import Artifact
 
-OPTIONS = shlo_disc.Options(cpu="x86-64-v3")
-"""Host functions run on any x86-64 server, for nobody knows which one the GPU is in."""
+OPTIONS = shlo_disc.Options(cpu="x86-64-v3", matmul_precision="highest")
+"""Host functions run on any x86-64 server, for nobody knows which one the GPU is in. Products of f32 take all bits, as
+those of processors, of PyTorch, and of the program that XLA compiles for a GPU (`_exported`)."""
 
 Compile = Callable[[str, shlo_disc.Options], shlo_disc.Executable]
 Bounds = Callable[[Sequence[np.ndarray]], list[tuple[float, float]]]
@@ -147,4 +148,5 @@ def _exported(work: Work) -> bytes:
     args, kwargs = jax.tree.unflatten(
         for_cpu.in_tree, [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in for_cpu.in_avals]
     )
-    return bytes(jax.export.export(jax.jit(work.function), platforms=["cpu", "cuda"])(*args, **kwargs).serialize())
+    with jax.default_matmul_precision("highest"):
+        return bytes(jax.export.export(jax.jit(work.function), platforms=["cpu", "cuda"])(*args, **kwargs).serialize())

@@ -61,7 +61,7 @@ def _decide(op: ir.Operation, precision_of: Callable[[ir.Operation], str | None]
     if precision is None:
         advice = "convert the sides to float64, or choose the algorithm F32_F32_F32"
         reason = f"the algorithm {_algorithm_of(op)} is more exact than products of f32 are"
-        return [Unsupported(operation_name(op), "f32", source_line(op.location), reason, advice)]
+        return [Unsupported(operation_name(op.location) or op.name, "f32", source_line(op.location), reason, advice)]
     for name in ("algorithm", "precision_config"):
         if name in op.attributes:
             del op.attributes[name]

@@ -134,11 +134,12 @@ class Tf32Kernel(PlainKernel):
         """The sums, large ones first, with the products of a piece."""
         tiles, passes = WARP_COLUMNS // COLUMNS, _PASSES[self.form.precision]
         sums = list(sums)
+        lhs_side, rhs_side = (side for side in self.sides if isinstance(side, _Tf32Side))
         for depth in range(0, DEPTH, STEP):
             left, right = (plus(place, depth * _Tf32Side.pitch) for place in self.fragment_places)
-            lhs = self.sides[0].fragments(left, ROWS)
+            lhs = lhs_side.fragments(left, ROWS)
             for tile in range(tiles):
-                rhs = self.sides[1].fragments(plus(right, tile * COLUMNS), COLUMNS)
+                rhs = rhs_side.fragments(plus(right, tile * COLUMNS), COLUMNS)
                 for a, b in passes:
                     number = tile + tiles * min(1, a + b)
                     sums[number] = nvgpu.multiply_add_tf32(lhs[a], rhs[b], sums[number])

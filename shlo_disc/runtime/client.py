@@ -90,7 +90,8 @@ class Client:
         With several numbers, the client has several GPUs, for programs of several devices (`execute_sharded`). Calls
         submit their work to the GPU and return; Buffer results become ready later. `uses_libraries`: cuBLASLt, if
         installed, computes matrix products of the types that it supports; kernels of the program compute all others.
-        `allow_tf32`: cuBLASLt may round f32 operands to 10 bits, as XLA does on GPUs, in products of default precision.
+        `allow_tf32`: in programs of earlier versions, cuBLASLt may round f32 operands to 10 bits in products of default
+        precision. Others state the precision of each product (`Options.matmul_precision`).
         `fuses_products`: True always computes a product and its epilogue in one kernel of the program; False never does
         if a library supports the product; None chooses by estimated time. `graphs`: whether repeated calls become CUDA
         graphs, or the largest number of graphs to keep (`Device.launch_stats` counts them). Raises DeviceError if there

@@ -121,6 +121,6 @@ def test_options_that_change_the_code_change_the_key(name: str) -> None:
     others: dict[str, Any] = {
         "hints": {"b": 2}, "opt_level": 0, "max_fusions": 1, "reuse": False, "hoist": False, "deterministic": True,
         "schedule": shlo_disc.Schedule(default=shlo_disc.KernelSchedule(unroll=1)), "cpu": "sapphirerapids",
-        "symbolic": True, "tuned": True, "memory_limit": 1 << 20,
+        "symbolic": True, "tuned": True, "memory_limit": 1 << 20, "matmul_precision": "highest",
     }  # fmt: skip
     assert replace(shlo_disc.Options(), **{name: others[name]}).code_key() != shlo_disc.Options().code_key()

@@ -16,7 +16,7 @@ CHANGES = {
     "another order": ("sizes = [@s, 32, 64,", "sizes = [32, @s, 64,", "is told another problem"),
     "given": ("threads = 256 : i64}", "threads = 256 : i64, given = array<i64: 0>}", "is told another problem"),
     "symbol": ('items = @"floordiv(s + 63, 64)"', "items = @t", "names t, which is no symbol"),
-    "precision": ('precision = "default"', 'precision = "some"', "no precision 'some'; there are full, default, tf32"),
+    "precision": ('precision = "full"', 'precision = "some"', "no precision 'some'; there are full, tf32, tf32x3"),
     "side": ("lhs = 0 : i64, m =", "lhs = 2 : i64, m =", "its sides are not operands 0 and 1"),
     "columns": ("n = {lhs = 0 : i64, result = 1 : i64", "n = {lhs = 0 : i64, result = 2 : i64", "lies in columns"),
     "neighbours": ("k = {lhs = 1 : i64", "k = {lhs = 2 : i64", "neighbours along neither axis"),
