@@ -36,7 +36,11 @@ def check(function: Callable[[], None]) -> Callable[[], None]:
 
 
 def over_mock_driver() -> None:
-    """Have the plugin's GPUs be those of the mock driver, which learns what each program's kernels do."""
+    """Have the plugin's GPUs be those of the mock driver, which learns what each program's kernels do.
+
+    Products take all bits, so that results can be compared with those of processors.
+    """
+    jax.config.update("jax_default_matmul_precision", "highest")
     mock_driver().devices = 2
     clients.gpu_client = functools.cache(lambda ordinal=0: Client.of_gpu(ordinal, uses_libraries=False))
     from shlo_disc.pjrt import compile as of_plugin
@@ -104,6 +108,21 @@ def one_compile_serves_new_shapes() -> None:
 @check
 def reductions_and_products() -> None:
     compare(lambda x, y: (x @ y).sum(0), numbers(3, 5), numbers(5, 2))
+
+
+@check
+def products_have_the_precision_of_jax() -> None:
+    """Of several shapes, which share a program."""
+    bounds = {
+        "default": (2**-16, 2**-10), "high": (2**-16, 2**-10), "highest": (0, 2**-20), "F32_F32_F32": (0, 2**-20),
+        "TF32_TF32_F32": (2**-16, 2**-10), "TF32_TF32_F32_X3": (0, 2**-20),
+    }  # fmt: skip
+    for precision, (least, most) in bounds.items():
+        multiply = jax.jit(functools.partial(jnp.matmul, precision=precision))
+        for size in (5, 6, 7, 65):
+            x, y = numbers(size, size + 1), numbers(size + 1, 9)
+            error = np.abs(np.asarray(multiply(x, y)) - x.astype(np.float64) @ y) / (np.abs(x) @ np.abs(y))
+            assert least <= error.max() <= most, (precision, size, error.max())
 
 
 @check
