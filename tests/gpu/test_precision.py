@@ -70,6 +70,24 @@ def test_the_option_overrides_the_program(name: str) -> None:
         assert precisions(executable) == ["full" if name == "highest" else name]
 
 
+def test_products_of_one_program_keep_their_own() -> None:
+    def function(x: Any, w: Any) -> Any:
+        return [lax_dot(stated)(x, w) for stated in ("highest", "default", "TF32_TF32_F32_X3")]
+
+    assert precisions(compiled(function)) == ["full", "tf32", "tf32x3"]
+
+
+def test_loops_and_gradients() -> None:
+    def scanned(x: Any, w: Any) -> Any:
+        return jax.lax.scan(lambda c, _: (jnp.tanh(c @ w), None), x, None, length=3)[0].sum()
+
+    sides = (("b, s", "float32"), ("s, s", "float32"))
+    executable = compiled(jax.grad(scanned, argnums=(0, 1)), args=sides)
+    assert set(precisions(executable)) == {"tf32"}
+    with jax.default_matmul_precision("highest"):
+        assert set(precisions(compiled(jax.grad(scanned, argnums=(0, 1)), args=sides))) == {"full"}
+
+
 def test_an_algorithm_beyond_f32_is_refused() -> None:
     text = stablehlo("lhs_precision_type = f64, rhs_precision_type = f64, accumulation_type = f64", 1)
     with pytest.raises(UnsupportedError, match=r"dot_general.*f64.*more exact.*convert the sides to float64"):

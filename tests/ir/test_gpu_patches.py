@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+import shlo_disc
 from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
 from tests.ir.gpu_cases import EXACT, TARGETS, assert_close, emulated
 from tests.run.op_check import random_array
@@ -97,11 +98,12 @@ def test_what_stays_a_loop(name: str) -> None:
 
 
 def test_precision_stays() -> None:
-    function = conv((1, 1), "SAME", dimension_numbers=IMAGES, precision="highest")
     arguments = (("b, h, w, 4", "float32"), ("3, 3, 4, 16", "float32"))
-    c = run_pipeline(import_stage(function, TARGETS[0], EXACT, arguments, None, ()), "simplify")
-    (line,) = [line for line in str(c.module).splitlines() if "dot_general" in line]
-    assert "precision = [HIGHEST, HIGHEST]" in line
+    for precision, is_exact in (("highest", True), (None, False)):
+        function = conv((1, 1), "SAME", dimension_numbers=IMAGES, precision=precision)
+        c = run_pipeline(import_stage(function, TARGETS[0], shlo_disc.Options(), arguments, None, ()), "simplify")
+        (line,) = [line for line in str(c.module).splitlines() if "dot_general" in line]
+        assert ('disc.precision = "tf32"' in line) != is_exact
 
 
 def test_no_window_at_all() -> None:
