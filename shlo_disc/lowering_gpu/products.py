@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The kernels of a product. This is the one place that chooses among them, and says where their conditions stand:
+"""The kernels of a product, and where their conditions stand. `product_kernel.kernel_of` chooses the first three:
 
-- `product_kernel` takes any element type, any sizes and strides;
+- `plain_product` takes any element type, any sizes and strides, with all bits of its sides;
+- `tf32_product` those of f32 instead that are computed in TF32, by one product or three;
 - `tensor_product` those of f16, bf16 and integers of 8 bits instead (`takes_tensor_cores`), of any sizes and strides:
   rows that begin at no multiples of 16 bytes are a version of it, taken at run time (`TensorKernel.is_aligned`);
 - `hopper_product` is a second kernel besides, for sm_90a and for f16, bf16 and integers of 8 bits, the latter where
