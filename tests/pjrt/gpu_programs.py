@@ -112,7 +112,7 @@ def reductions_and_products() -> None:
 
 @check
 def products_have_the_precision_of_jax() -> None:
-    """Of several shapes, which share a program."""
+    """Several shapes share a program."""
     bounds = {
         "default": (2**-16, 2**-10), "high": (2**-16, 2**-10), "highest": (0, 2**-20), "F32_F32_F32": (0, 2**-20),
         "TF32_TF32_F32": (2**-16, 2**-10), "TF32_TF32_F32_X3": (0, 2**-20),

@@ -62,5 +62,5 @@ def attribute_values(attribute: ir.Attribute) -> tuple[str, list[str], bool] | N
 
 
 def precision_attributes(op: ir.OpView | ir.Operation) -> dict[str, Any]:
-    """What an op says of the precision of its product, for the product that replaces it."""
+    """The attributes that state the precision of a product, for the op that replaces it."""
     return {name: op.attributes[name] for name in ("precision_config", PRECISION) if name in op.attributes}
