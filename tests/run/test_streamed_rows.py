@@ -107,25 +107,27 @@ def test_few_uses_take_no_memory() -> None:
     """An array is packed by the first product with more rows, or by one of many with few."""
     w = jnp.asarray(numbers((600, 520), "float32"))
     executable = compiled(jnp.matmul, 600, 520)
-    x = numbers((2, 600), "float32")
+    x, before = numbers((2, 600), "float32"), held(executable)
     results = [np.asarray(executable(x, w)) for _ in range(USES)]
-    assert held(executable) == 0
+    assert held(executable) == before
     results += [np.asarray(executable(x, w)) for _ in range(3)]
-    assert held(executable) >= w.nbytes
+    assert held(executable) >= before + w.nbytes
     for got in results:
         near(got, x, np.asarray(w))
     w = jnp.asarray(numbers((600, 536), "float32"))
     executable = compiled(jnp.matmul, 600, 536)
+    before = held(executable)
     for m in (1, 3, 2):
         near(np.asarray(executable(x := numbers((m, 600), "float32"), w)), x, np.asarray(w))
-    assert held(executable) == 0
+    assert held(executable) == before
     near(np.asarray(executable(x := numbers((4, 600), "float32"), w)), x, np.asarray(w))
-    assert held(executable) >= w.nbytes
+    assert held(executable) >= before + w.nbytes
 
 
 def test_a_small_array_is_packed_as_ever() -> None:
     w = jnp.asarray(numbers((64, 96), "float32"))
     executable = compiled(jnp.matmul, 64, 96)
+    before = held(executable)
     for _ in range(3):
         near(np.asarray(executable(x := numbers((2, 64), "float32"), w)), x, np.asarray(w))
-    assert held(executable) >= w.nbytes
+    assert held(executable) >= before + w.nbytes

@@ -104,9 +104,16 @@ const void *CheckingRuntime::usable(const DiscDot &dot, bool is_convolution) {
   if (!are_watched_checked_)
     check_watched();
   OfferedForm &form = *check->form;
-  if (!check->taken && (is_convolution || (form.is_packed() ? gains_by_check(dot, form) : gains_by_packing(dot, form))))
-    check->taken = form.take(executable_);
-  return check->taken && *check->taken ? (*check->taken)->address() : nullptr;
+  if (!check->taken) {
+    bool was_packed = form.is_packed();
+    if (!is_convolution && !(was_packed ? gains_by_check(dot, form) : gains_by_packing(dot, form)))
+      return nullptr;
+    std::shared_ptr<Block> block = form.take(executable_);
+    if (!is_convolution && !was_packed && !gains_by_check(dot, form))
+      return nullptr; // as in the calls that follow, whose numbers are the same
+    check->taken = std::move(block);
+  }
+  return *check->taken ? (*check->taken)->address() : nullptr;
 }
 
 void CheckingRuntime::dot(const DiscRuntime *runtime, const DiscDot *first, int64_t command) {
