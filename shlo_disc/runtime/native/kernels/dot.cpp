@@ -7,7 +7,7 @@
 #include "gemm_blocks.h"
 #include "gemm_formats.h"
 #include "outer_product.h"
-#include "streamed_rows.h"
+#include "row_stream.h"
 #include "vector_product.h"
 #include "core/command_clock.h"
 
@@ -121,11 +121,11 @@ bool is_vector_product_by_blas(const DiscDot &dot) {
 }
 
 /// Products of one A, one after the other; by tiles where memory runs out.
-void run_each_streamed(ThreadPool &pool, const DiscDot &first) {
+void run_row_streams(ThreadPool &pool, const DiscDot &first) {
   for (const DiscDot *dot = &first; dot != nullptr; dot = dot->next) {
     DiscDot alone = *dot;
     alone.next = nullptr;
-    if (run_streamed_rows(pool, alone))
+    if (run_row_stream(pool, alone))
       run_row_epilogue(pool, alone);
     else
       run_gemm(pool, alone);
@@ -156,8 +156,8 @@ void run_products(ThreadPool &pool, const DiscDot &dot) {
   if (is_outer_product(dot) && run_outer_product(pool, dot))
     return;
   if (are_all(dot, streams_rows)) {
-    chosen_way = "streamed rows";
-    return run_each_streamed(pool, dot);
+    chosen_way = "stream of rows";
+    return run_row_streams(pool, dot);
   }
   for (const Way &way : kWays) {
     if (!are_all(dot, way.fits))

@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "kernels/few_rows.h"
 #include "kernels/gemm.h"
-#include "kernels/streamed_rows.h"
+#include "kernels/row_stream.h"
 
 #include <algorithm>
 

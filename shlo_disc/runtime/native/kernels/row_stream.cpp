@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "streamed_rows.h"
+#include "row_stream.h"
 
 #include "gemm.h"
 #include "gemm_blocks.h"
@@ -26,9 +26,9 @@ constexpr int64_t kColumnsOfPiece = 2048;      // of C, whose sums of all ranges
 constexpr int64_t kWorkOfPiece = 1 << 14;      // sums that pay for handing them to another thread
 
 /// The sums of each range of rows of B, then those of all ranges.
-template <typename T> class StreamedRows {
+template <typename T> class RowStream {
 public:
-  StreamedRows(const DiscDot &dot, int threads) : dot_(dot) {
+  RowStream(const DiscDot &dot, int threads) : dot_(dot) {
     ranges_ = std::clamp<int64_t>(dot.k / kFewestOfRange, 1, kMostRanges);
     int64_t most = kSumsBytes / static_cast<int64_t>(sizeof(T)) / dot.m / kFewestColumns * kFewestColumns;
     units_ = divide_up(dot.n, kFewestColumns);
@@ -41,12 +41,12 @@ public:
   void run(ThreadPool &pool) {
     auto ranges = [](void *self, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        static_cast<const StreamedRows *>(self)->add_range(i);
+        static_cast<const RowStream *>(self)->add_range(i);
     };
     pool.run(ranges, this, ranges_ * groups_, 1);
     auto pieces = [](void *self, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        static_cast<const StreamedRows *>(self)->finish(i * kColumnsOfPiece);
+        static_cast<const RowStream *>(self)->finish(i * kColumnsOfPiece);
     };
     pool.run(pieces, this, divide_up(dot_.n, kColumnsOfPiece),
              std::max<int64_t>(1, kWorkOfPiece / (ranges_ * dot_.m * kColumnsOfPiece)));
@@ -99,7 +99,7 @@ private:
 };
 
 template <typename T> bool run_as(ThreadPool &pool, const DiscDot &dot) {
-  StreamedRows<T> product(dot, pool.size());
+  RowStream<T> product(dot, pool.size());
   if (product.has_memory())
     product.run(pool);
   return product.has_memory();
@@ -115,7 +115,7 @@ bool streams_rows(const DiscDot &dot) {
          dot.tile_columns * size >= kNarrowestBytes && dot.k * dot.b_k * size >= kFewestBytes;
 }
 
-bool run_streamed_rows(ThreadPool &pool, const DiscDot &dot) {
+bool run_row_stream(ThreadPool &pool, const DiscDot &dot) {
   return dot.format == 0 ? run_as<float>(pool, dot) : run_as<double>(pool, dot);
 }
 

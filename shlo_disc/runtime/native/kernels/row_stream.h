@@ -12,6 +12,6 @@ namespace disc {
 bool streams_rows(const DiscDot &dot);
 
 /// C = A B, with an epilogue of tiles but none of whole rows. False, with nothing done, where memory ran out.
-bool run_streamed_rows(ThreadPool &pool, const DiscDot &dot);
+bool run_row_stream(ThreadPool &pool, const DiscDot &dot);
 
 } // namespace disc
