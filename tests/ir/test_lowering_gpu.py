@@ -202,8 +202,8 @@ def test_loops_over_the_grid_have_a_stride() -> None:
     np.testing.assert_allclose(got.reshape(7, 50), jax.nn.softmax(rows), atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "length", "barriers"), [("softmax", 2000, (0, 1)), ("softmax", 2001, (2, 3)),
-                                                          ("argmax", 2000, (0, 1)), ("argmax", 2001, (2, 3))])  # fmt: skip
+@pytest.mark.parametrize(("length", "barriers"), [(2000, (0, 1)), (2001, (2, 3))])
+@pytest.mark.parametrize("name", ["softmax", "argmax"])
 def test_no_barrier_can_be_left_out(name: str, length: int, barriers: tuple[int, ...]) -> None:
     """The emulator sees the race that a missing barrier makes, within a row or from one row to the next."""
     c = lowered(name)
