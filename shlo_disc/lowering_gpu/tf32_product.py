@@ -27,7 +27,7 @@ from shlo_disc.lowering_gpu.product_side import DEPTH, TILE, Side
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, vector
 
 ROWS, COLUMNS, STEP = 16, 8, 8
-"""Those of one `mma.sync`, and its elements along the depth."""
+"""Rows and columns of one `mma.sync`, and its elements along the depth."""
 
 WARP_COLUMNS = 32
 """Columns of a tile that a warp has."""

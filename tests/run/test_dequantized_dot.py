@@ -284,7 +284,7 @@ def test_special_scales() -> None:
 
 @pytest.mark.usefixtures("width")
 @pytest.mark.parametrize("form", [by_columns, transposed, in_groups, stacked_halves])
-def test_scales_are_in_time(form: Callable[..., Program]) -> None:
+def test_overflow_is_as_written(form: Callable[..., Program]) -> None:
     """Products with integers overflow where those with weights do not, and the other way around."""
     function, (q, *zeros, s) = form(64, 48, 32)
     s = s * np.float32(1e-3)
@@ -299,6 +299,15 @@ def test_scales_are_in_time(form: Callable[..., Program]) -> None:
         assert m == 1 or np.isfinite(expected[0]).all()
         rows = np.isfinite(expected).all(1)
         near(got[rows], x[rows], function.__dict__["weight"](*map(jnp.asarray, (q, *zeros, s))))
+
+
+@pytest.mark.parametrize("form", [by_columns, in_groups, stacked_halves])
+def test_any_number_of_threads_adds_alike(form: Callable[..., Program]) -> None:
+    program = form(4160, 130, 32)
+    x = random((3, 4160), "float32")
+    one, *others = (np.asarray(compiled(program, threads=threads)(x, *program[1])) for threads in (1, 2, 3, 16))
+    for other in others:
+        np.testing.assert_array_equal(other, one)
 
 
 def test_no_weight_in_floats() -> None:

@@ -65,7 +65,7 @@ def test_what_is_not_completed(attending: Path) -> None:
 
 
 def test_names(save: Save) -> None:
-    """Those of parameters, with paths inside; paths of results."""
+    """Names of parameters, with paths inside; paths of results."""
     shapes = {"w": ("3", "float32"), 'a "b"\n': ("n", "float32")}
     folder = save(lambda params, x: (x * params["w"], [x]), shapes, ("n, 3", "float32"))
     with Server(folder) as server:

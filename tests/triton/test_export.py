@@ -100,7 +100,7 @@ def test_weights_by_name(save: Save, tmp_path: Path, capsys: Any) -> None:
 
 
 def test_weights_of_pytorch(tmp_path: Path, capsys: Any) -> None:
-    """Those of convolutions have their axes in another order."""
+    """Weights of convolutions have their axes in another order."""
     torch = pytest.importorskip("torch")
     layer = torch.nn.Sequential(torch.nn.Conv1d(2, 3, 3), torch.nn.Flatten(1), torch.nn.LazyLinear(4)).eval()
     layer(torch.ones(1, 2, 8))

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "error_codes.h"
 
+#include "core/words.h"
+
 #include <algorithm>
-#include <cctype>
 #include <ranges>
 
 namespace disc::capi {
@@ -41,17 +42,6 @@ constexpr Row kRows[] = {
     {"DISC-V101", "ValueError", R"(depend on data)"},
     {"DISC-V100", "ValueError", R"()"},
 };
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-bool has_word(std::string_view text, std::string_view word) {
-  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-    size_t end = at + word.size();
-    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end])))
-      return true;
-  }
-  return false;
-}
 
 bool has_phrase(std::string_view text, std::string_view phrase) {
   constexpr std::string_view edge = "\\b";

@@ -9,6 +9,7 @@
 #include "core/strided_copy.h"
 #include "dequantized_weight.h"
 #include "gemm_blocks.h"
+#include "row_ranges.h"
 #include "strip_products.h"
 
 #include <algorithm>
@@ -34,7 +35,6 @@ constexpr int64_t kFewRows = 32;          // of A, at most, for which integers b
 constexpr int64_t kBlockRows = 128;       // of C, by strips
 constexpr int64_t kBlockColumns = 512;    // of C, by strips: the sums of a block fit a core's second cache
 constexpr int64_t kDotColumns = 2048;     // of C, of few rows and dense columns
-constexpr int64_t kMostRanges = 8;        // of rows of bytes, whose sums are added in the end: as many for any threads
 constexpr int64_t kFewestOfRange = 256;   // rows of bytes
 constexpr int64_t kMostRowsOfRanges = 4;  // of A; with more, multiplying takes longer than reading
 constexpr int64_t kFewestColumns = 64;    // of an item: the lines of the cache that its bytes lie in
@@ -150,19 +150,19 @@ public:
     if (m_ == 0)
       return;
     choose_items();
-    if (ranges_ > 1)
-      range_sums_.reset(new (std::nothrow) float[static_cast<size_t>(ranges_ * m_ * w_.n)]);
+    if (ranges_.count() > 1)
+      range_sums_.reset(new (std::nothrow) float[static_cast<size_t>(ranges_.count() * m_ * w_.n)]);
     if (!range_sums_)
-      ranges_ = 1;
+      ranges_ = all_rows();
     auto body = [](void *self, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         static_cast<const DequantizedDot *>(self)->run_item(i);
     };
     double work = static_cast<double>(m_) * static_cast<double>(w_.n) * static_cast<double>(w_.k);
-    int64_t items = blocks_ * groups_ * ranges_;
+    int64_t items = blocks_ * groups_ * ranges_.count();
     auto each = static_cast<int64_t>(std::min(work / static_cast<double>(items), 1e15));
     pool_.run(body, this, items, std::max<int64_t>(1, kWorkToShare / std::max<int64_t>(1, each)));
-    if (ranges_ > 1)
+    if (ranges_.count() > 1)
       add_ranges();
   }
 
@@ -171,37 +171,33 @@ private:
   void choose_items() {
     int64_t threads = pool_.size(), most = is_few_ ? row_columns_ : kBlockColumns, fewest = divide_up(w_.n, most);
     bool has_ranges = by_rows_ && !plain_ && m_ <= kMostRowsOfRanges;
-    ranges_ = has_ranges ? std::clamp<int64_t>(w_.bytes() / kFewestOfRange, 1, kMostRanges) : 1;
+    ranges_ = has_ranges ? RowRanges(w_.bytes(), kFewestOfRange, dequantized::kStreams) : all_rows();
     blocks_ = is_few_ ? 1 : divide_up(m_, kBlockRows);
     int64_t pieces = by_rows_ ? divide_up(fewest, threads) : kItemsPerThread;
-    int64_t wanted = divide_up(pieces * threads, blocks_ * ranges_);
+    int64_t wanted = divide_up(pieces * threads, blocks_ * ranges_.count());
     units_ = divide_up(w_.n, kFewestColumns);
     groups_ = threads == 1 ? fewest : std::max(fewest, std::min(wanted, units_));
   }
 
   void run_item(int64_t item) const {
-    int64_t block = item / (groups_ * ranges_), range = item % ranges_;
-    Part part = columns_of(item / ranges_ % groups_);
+    int64_t block = item / (groups_ * ranges_.count()), range = item % ranges_.count();
+    Part part = columns_of(item / ranges_.count() % groups_);
     part.row = share(m_, blocks_, block), part.rows = share(m_, blocks_, block + 1) - part.row;
-    part.begin = first_of(range), part.end = first_of(range + 1);
+    part.begin = ranges_.first(range), part.end = ranges_.first(range + 1);
     if (plain_)
       return multiply_plainly(part);
-    multiply(part, ranges_ == 1 ? c_ : range_sums_.get() + range * m_ * w_.n);
-    if (is_few_ && ranges_ == 1)
+    multiply(part, ranges_.count() == 1 ? c_ : range_sums_.get() + range * m_ * w_.n);
+    if (is_few_ && ranges_.count() == 1)
       mend_overflows(part);
   }
+
+  RowRanges all_rows() const { return RowRanges(w_.bytes(), w_.bytes(), 1); }
 
   /// All rows of a group of columns.
   Part columns_of(int64_t group) const {
     int64_t column = share(units_, groups_, group) * kFewestColumns;
     int64_t past = std::min(w_.n, share(units_, groups_, group + 1) * kFewestColumns);
     return {0, m_, column, past - column, 0, w_.bytes()};
-  }
-
-  /// The first row of bytes of a range: the rows that are read together are not parted.
-  int64_t first_of(int64_t range) const {
-    int64_t together = divide_up(w_.bytes(), dequantized::kStreams);
-    return std::min(w_.bytes(), share(together, ranges_, range) * dequantized::kStreams);
   }
 
   /// The sums of a part to rows of `target`, which are as those of C.
@@ -224,7 +220,7 @@ private:
     int64_t count = m_ * w_.n;
     const float *sums = range_sums_.get();
     std::copy_n(sums, count, c_);
-    for (int64_t range = 1; range < ranges_; ++range)
+    for (int64_t range = 1; range < ranges_.count(); ++range)
       std::transform(c_, c_ + count, sums + range * count, c_, std::plus<>());
     for (int64_t group = 0; group < groups_; ++group)
       mend_overflows(columns_of(group));
@@ -362,7 +358,8 @@ private:
   bool plain_ = false, wide_ = false;
   const dequantized::Kernels *kernels_ = nullptr;
   dequantized::Table table_{};
-  int64_t blocks_ = 1, groups_ = 1, units_ = 1, ranges_ = 1;
+  int64_t blocks_ = 1, groups_ = 1, units_ = 1;
+  RowRanges ranges_; // of rows of bytes
   std::unique_ptr<float[]> range_sums_; // of each range, as C
 };
 

@@ -3,6 +3,7 @@
 
 #include "gemm.h"
 #include "gemm_blocks.h"
+#include "row_ranges.h"
 #include "row_sums.h"
 
 #include <algorithm>
@@ -19,7 +20,6 @@ using gemm::share;
 constexpr int64_t kFewestBytes = 1 << 20;      // of B: what the caches of the cores hold is read in place otherwise
 constexpr int64_t kFewestColumns = 64;         // of B
 constexpr int64_t kNarrowestBytes = 64;        // of a tile's row: two registers of 256 bits
-constexpr int64_t kMostRanges = 8;             // of rows of B: as many for any number of threads, for the same sums
 constexpr int64_t kFewestOfRange = 64;         // rows of B
 constexpr int64_t kSumsBytes = 256 << 10;      // of an item: a quarter of a core's second cache
 constexpr int64_t kColumnsOfPiece = 2048;      // of C, whose sums of all ranges are added together
@@ -28,12 +28,12 @@ constexpr int64_t kWorkOfPiece = 1 << 14;      // sums that pay for handing them
 /// The sums of each range of rows of B, then those of all ranges.
 template <typename T> class RowStream {
 public:
-  RowStream(const DiscDot &dot, int threads) : dot_(dot) {
-    ranges_ = std::clamp<int64_t>(dot.k / kFewestOfRange, 1, kMostRanges);
+  RowStream(const DiscDot &dot, int threads)
+      : dot_(dot), ranges_(dot.k, kFewestOfRange, row_sums::streams_of(dot.m)) {
     int64_t most = kSumsBytes / static_cast<int64_t>(sizeof(T)) / dot.m / kFewestColumns * kFewestColumns;
     units_ = divide_up(dot.n, kFewestColumns);
-    groups_ = std::clamp(divide_up(threads, ranges_), divide_up(dot.n, most), units_);
-    sums_.reset(new (std::nothrow) T[static_cast<size_t>(ranges_ * dot.m * dot.n)]);
+    groups_ = std::clamp(divide_up(threads, ranges_.count()), divide_up(dot.n, most), units_);
+    sums_.reset(new (std::nothrow) T[static_cast<size_t>(ranges_.count() * dot.m * dot.n)]);
   }
 
   bool has_memory() const { return sums_ != nullptr; }
@@ -43,13 +43,13 @@ public:
       for (int64_t i = begin; i < end; ++i)
         static_cast<const RowStream *>(self)->add_range(i);
     };
-    pool.run(ranges, this, ranges_ * groups_, 1);
+    pool.run(ranges, this, ranges_.count() * groups_, 1);
     auto pieces = [](void *self, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         static_cast<const RowStream *>(self)->finish(i * kColumnsOfPiece);
     };
     pool.run(pieces, this, divide_up(dot_.n, kColumnsOfPiece),
-             std::max<int64_t>(1, kWorkOfPiece / (ranges_ * dot_.m * kColumnsOfPiece)));
+             std::max<int64_t>(1, kWorkOfPiece / (ranges_.count() * dot_.m * kColumnsOfPiece)));
   }
 
 private:
@@ -57,9 +57,7 @@ private:
 
   void add_range(int64_t item) const {
     int64_t range = item / groups_, group = item % groups_;
-    int64_t together = row_sums::streams_of(dot_.m), blocks = divide_up(dot_.k, together);
-    int64_t k = share(blocks, ranges_, range) * together;
-    int64_t past = std::min(dot_.k, share(blocks, ranges_, range + 1) * together);
+    int64_t together = row_sums::streams_of(dot_.m), k = ranges_.first(range), past = ranges_.first(range + 1);
     int64_t column = share(units_, groups_, group) * kFewestColumns;
     int64_t count = std::min(dot_.n, share(units_, groups_, group + 1) * kFewestColumns) - column;
     T *target = sums(range) + column;
@@ -82,7 +80,7 @@ private:
     for (int64_t i = 0; i < dot_.m; ++i) {
       T *row = total + i * count;
       std::copy_n(sums(0) + i * dot_.n + column, count, row);
-      for (int64_t range = 1; range < ranges_; ++range)
+      for (int64_t range = 1; range < ranges_.count(); ++range)
         for (int64_t j = 0; j < count; ++j)
           row[j] += sums(range)[i * dot_.n + column + j];
       T *c = static_cast<T *>(dot_.c) + i * dot_.c_m + column * dot_.c_n;
@@ -94,7 +92,8 @@ private:
   }
 
   const DiscDot &dot_;
-  int64_t ranges_ = 1, groups_ = 1, units_ = 1;
+  RowRanges ranges_;
+  int64_t groups_ = 1, units_ = 1;
   std::unique_ptr<T[]> sums_; // of each range, of dense rows
 };
 

@@ -20,9 +20,9 @@ bool gains_by_check(const DiscDot &dot, const OfferedForm &form) {
   return !form.reads_array() || dot.format > 1 || dot.m > most_rows_in_place(dot);
 }
 
-/// Whether a product pays for a packed form, which takes as much memory as the array. Those that stream it do if there
-/// are many of them: they rent until they have paid the price.
-bool gains_by_packing(const DiscDot &dot, OfferedForm &form) {
+/// Counts a product of an array that is not packed. Whether it pays for a packed form, which takes as much memory as the
+/// array: those that stream it do if there are many of them, which rent until they have paid the price.
+bool counted_one_pays(const DiscDot &dot, OfferedForm &form) {
   DiscDot in_place = dot;
   in_place.packed = nullptr;
   return !streams_rows(in_place) || form.count_use() > kUsesInPlace;
@@ -106,7 +106,7 @@ const void *CheckingRuntime::usable(const DiscDot &dot, bool is_convolution) {
   OfferedForm &form = *check->form;
   if (!check->taken) {
     bool was_packed = form.is_packed();
-    if (!is_convolution && !(was_packed ? gains_by_check(dot, form) : gains_by_packing(dot, form)))
+    if (!is_convolution && !(was_packed ? gains_by_check(dot, form) : counted_one_pays(dot, form)))
       return nullptr;
     std::shared_ptr<Block> block = form.take(executable_);
     if (!is_convolution && !was_packed && !gains_by_check(dot, form))

@@ -2,6 +2,7 @@
 #include "triton/model_config.h"
 
 #include "core/error.h"
+#include "core/words.h"
 
 #include <algorithm>
 #include <cctype>
@@ -19,20 +20,8 @@ constexpr TypeRow kTypes[] = {
     {"bfloat16", "TYPE_BF16", kBf16, 2},
 };
 
-bool is_in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-/// Tells whether an expression of sizes has a symbol.
-bool mentions(std::string_view text, std::string_view symbol) {
-  for (size_t at = text.find(symbol); at != std::string_view::npos; at = text.find(symbol, at + 1)) {
-    size_t end = at + symbol.size();
-    if ((at == 0 || !is_in_name(text[at - 1])) && (end == text.size() || !is_in_name(text[end])))
-      return true;
-  }
-  return false;
-}
-
 bool is_symbol(std::string_view text) {
-  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 && std::ranges::all_of(text, is_in_name);
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 && std::ranges::all_of(text, is_in_word);
 }
 
 std::string quoted(std::string_view text) {
@@ -189,7 +178,7 @@ std::string no_batch_reason(const Signature &signature) {
         return "the first dimension of '" + first->name + "' is " + first->texts[0] + ", and that of '" + tensor.name +
                "' is " + tensor.texts[0];
       for (size_t i = 1; i < tensor.texts.size(); ++i)
-        if (mentions(tensor.texts[i], first->texts[0]))
+        if (has_word(tensor.texts[i], first->texts[0]))
           return "the size " + tensor.texts[i] + " of '" + tensor.name + "' depends on " + first->texts[0];
     }
   return signature.inputs.empty() ? "it has no inputs" : "";
