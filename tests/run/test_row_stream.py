@@ -7,6 +7,7 @@ columns, and pieces of 2048.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -103,24 +104,36 @@ def held(executable: Any) -> int:
     return int(executable.memory_stats()["constant_bytes"])
 
 
-def test_few_uses_take_no_memory() -> None:
-    """An array is packed by the first product with more rows, or by one of many with few."""
+@pytest.mark.parametrize("rows", [(2,), (1, 3, 2), (4, 70), (57, 130)], ids=str)
+def test_few_uses_take_no_memory(rows: tuple[int, ...]) -> None:
+    """A large array is packed after many uses, whatever the numbers of rows are, and never before."""
     w = jnp.asarray(numbers((600, 520), "float32"))
     executable = compiled(jnp.matmul, 600, 520)
-    x, before = numbers((2, 600), "float32"), held(executable)
-    results = [np.asarray(executable(x, w)) for _ in range(USES)]
-    assert held(executable) == before
-    results += [np.asarray(executable(x, w)) for _ in range(3)]
-    assert held(executable) >= before + w.nbytes
-    for got in results:
-        near(got, x, np.asarray(w))
-    w = jnp.asarray(numbers((600, 536), "float32"))
-    executable = compiled(jnp.matmul, 600, 536)
-    before = held(executable)
-    for m in (1, 3, 2):
+    before, taken = held(executable), []
+    for _, m in zip(range(USES + 3), itertools.cycle(rows)):
         near(np.asarray(executable(x := numbers((m, 600), "float32"), w)), x, np.asarray(w))
-    assert held(executable) == before
-    near(np.asarray(executable(x := numbers((4, 600), "float32"), w)), x, np.asarray(w))
+        taken.append(held(executable) >= before + w.nbytes)
+    assert not any(taken[:USES])
+    assert taken[-1]
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "dtype"),
+    [
+        pytest.param(lambda x, w: x @ w.T, (520, 600), "float32", id="dense columns"),
+        pytest.param(jnp.matmul, (600, 1040), "bfloat16", id="narrow"),
+    ],
+)
+def test_who_loses_much_is_packed_for_at_once(function: Any, shape: tuple[int, int], dtype: str) -> None:
+    """Panels of dense columns and of narrow elements take longer to write than a product of some rows takes."""
+    w = jnp.asarray(numbers(shape, "float32"), dtype)
+    specs = (("m, 600", dtype), (f"{shape[0]}, {shape[1]}", dtype))
+    executable = shlo_disc.compile(function, args=specs)
+    before = held(executable)
+    x = jnp.asarray(numbers((40, 600), "float32"), dtype)
+    want = np.asarray(function(x, w), "float32")
+    for _ in range(2):
+        np.testing.assert_allclose(np.asarray(executable(x, w), "float32"), want, 0.02, 0.5)
     assert held(executable) >= before + w.nbytes
 
 

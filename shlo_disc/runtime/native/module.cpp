@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "program/executable.h"
 #include "kernels/gemm.h"
+#include "kernels/packing.h"
 #include "kernels/gemm_formats.h"
 #include "kernels/lapack.h"
 #include "program/object_code.h"

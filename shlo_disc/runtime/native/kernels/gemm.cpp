@@ -3,6 +3,7 @@
 
 #include "gemm_blocks.h"
 #include "gemm_formats.h"
+#include "packing.h"
 
 #include <algorithm>
 #include <cstring>
@@ -19,6 +20,7 @@ constexpr int64_t kDeepest = 11 * kChunk;       // elements of a row of A packed
 constexpr int64_t kRepackedDepth = 3 * kChunk;  // the same where B is packed again for each block, which wants many rows
 constexpr int64_t kDeepPanels = 8;              // panels whose sums are kept while A is packed piece by piece
 constexpr int64_t kWorkToShare = 1 << 17;       // multiply-adds that pay for handing a range to another thread
+constexpr int64_t kFewestOfWindow = 8;          // panels packed at a time, for which A is packed once more
 constexpr int64_t kTilesInPlace = 4;            // below as many, B is read where it lies
 constexpr int64_t kFewRows = 3;                 // of A, for which reading B takes longer than computing
 constexpr int64_t kRowsTogether = 16;           // of B, read side by side then: a page of memory each
@@ -31,12 +33,6 @@ constexpr int64_t kRowBytes = 2048;             // of a row of B, at least, for 
 constexpr int64_t kItemsPerThread = 4;          // enough to even out a thread that loses its processor
 static_assert(kStagedRows >= kMostRows);
 static_assert(sizeof(DiscDot) == 41 * sizeof(int64_t)); // as lowering_cpu/host.py fills them
-
-/// Matrix `entry` of the right-hand sides.
-const char *right_matrix(const DiscDot &dot, int64_t entry) {
-  int64_t bytes = format_of(dot.format).element_bytes;
-  return static_cast<const char *>(dot.b) + batch_offset(dot, entry, dot.b_batch) * bytes;
-}
 
 /// What the next panels read: there are more rows than processors fetch ahead by themselves.
 void fetch_rows(const char *rows, int64_t step, int64_t count) {
@@ -56,6 +52,14 @@ private:
     const DiscDot *dot = nullptr;
     int64_t first_panel = 0, end_panel = 0;
     bool adds_to_result = false; // sums of pieces of k meet in C itself
+    bool is_packed_now = false;  // for this call, a window at a time
+  };
+  /// Panels of all products whose right-hand sides are packed at a time, unless they were before, and the items of work
+  /// that make what depends on them.
+  struct Window {
+    const Gemm *gemm;
+    int64_t first, end, groups;
+    bool is_whole; // all panels, by items of whole rows
   };
   struct Block {
     int64_t entry = -1, first_tile = 0, end_tile = 0, first_row = 0, rows = 0;
@@ -67,6 +71,8 @@ private:
     int64_t first, end, k0, depth, step;
     T *sums;
     const char *b;
+    const T *packed; // from panel `first_packed` on, which may be counted back from this entry's, or null
+    int64_t first_packed;
     T *c;
     bool fetches; // rows of B
   };
@@ -77,16 +83,17 @@ private:
   };
 
   void choose_blocks();
-  void choose_groups(int threads);
-  void run_items(int64_t begin, int64_t end) const;
-  void run_item(const Block &block, int64_t group, bool is_packed, const Scratch &scratch) const;
+  int64_t groups_of(int64_t panels) const;
+  bool is_packed_by_call(const DiscDot &dot) const;
+  void pack_window(ThreadPool &pool, const Window &window) const;
+  void run_items(const Window &window, int64_t begin, int64_t end) const;
+  void run_item(const Window &window, const Block &block, int64_t group, bool is_packed, const Scratch &scratch) const;
   void pack_block(const Block &block, int64_t k0, int64_t depth, T *target) const;
   void run_piece(const Block &block, const Piece &piece, const Scratch &scratch) const;
   void run_panels(const Block &block, const Piece &piece, const Rows &rows, const Scratch &scratch) const;
-  const T *right_panel(const Block &block, const Piece &piece, const Rows &rows, int64_t panel, const Scratch &scratch,
+  const T *right_panel(const Piece &piece, const Rows &rows, int64_t panel, const Scratch &scratch,
                        int64_t &step) const;
   bool fetches_rows(const DiscDot &dot, int64_t panels) const;
-  void copy_rows(const Piece &piece, const Rows &rows, T *target) const;
   void write_sums(const Block &block, const Piece &piece) const;
   const void *left(const Block &block, int64_t row, int64_t k) const {
     int64_t place = batch_offset(a_, block.entry, a_.a_batch) + row * a_.a_m + k * a_.a_k;
@@ -95,6 +102,7 @@ private:
   bool writes_result(const Piece &piece, int64_t width) const {
     return piece.part->adds_to_result && width == columns_;
   }
+  int64_t panel_bytes() const { return k_ * columns_ * static_cast<int64_t>(sizeof(T)); } // of B, packed
   int64_t row_of(int64_t tile) const { return tile == tiles_ ? a_.m : share(a_.m, tiles_, tile); }
   bool keeps_sums() const { return depth_ < k_ && stages_; }
   bool reads_rows() const { return format_.is_plain && a_.m == 1 && a_.a_k == 1; }
@@ -116,32 +124,47 @@ private:
   const Format &format_;
   const RowSource *source_;
   int64_t k_, columns_, entries_, tiles_;
-  int64_t parts_ = 0, panels_ = 0, depth_ = 0, blocks_ = 1, groups_ = 1;
+  int threads_;
+  int64_t parts_ = 0, panels_ = 0, depth_ = 0, blocks_ = 1, window_panels_ = 0;
   uint64_t call_ = next_call();
   bool stages_ = false;     // whole groups of panels of sums may have to be kept
   bool walks_rows_ = false; // of some B
+  char *slab_ = nullptr;    // for panels that are packed by this call
   Part part_[kMostProducts];
 };
 
 template <typename T>
 Gemm<T>::Gemm(const DiscDot &first, const RowSource *source, int threads)
     : a_(first), format_(format_of(first.format)), source_(source), k_(format_.words(first.k)),
-      columns_(first.tile_columns), entries_(entries_of(first)), tiles_(divide_up(first.m, first.tile_rows)) {
-  bool repacks = false, is_ragged = false;
+      columns_(first.tile_columns), entries_(entries_of(first)), tiles_(divide_up(first.m, first.tile_rows)),
+      threads_(threads) {
+  bool repacks = false, is_ragged = false, packs = false;
   for (const DiscDot *dot = &first; dot != nullptr && parts_ < kMostProducts; dot = dot->next) {
     int64_t end = panels_ + divide_up(dot->n, columns_);
     bool adds = dot->c_n == 1 && !has_tile_epilogue(*dot);
-    part_[parts_++] = {dot, panels_, end, adds};
+    bool packs_part = is_packed_by_call(*dot);
+    part_[parts_++] = {dot, panels_, end, adds, packs_part};
+    packs |= packs_part;
     panels_ = end;
     stages_ |= !adds;
     is_ragged |= dot->n % columns_ != 0;
-    repacks |= dot->packed == nullptr && adds && tiles_ >= kTilesInPlace;
+    repacks |= dot->packed == nullptr && !packs_part && adds && tiles_ >= kTilesInPlace;
     walks_rows_ |= walks_rows(*dot);
   }
   stages_ |= is_ragged && parts_ > 1; // each has a last panel of its own to keep
   depth_ = std::min(k_, repacks ? kRepackedDepth : kDeepest);
   choose_blocks();
-  choose_groups(threads);
+  window_panels_ = panels_;
+  if (packs && (slab_ = Scratch::slab()) != nullptr)
+    window_panels_ = divide_up(panels_, divide_up(panels_, kSlabBytes / panel_bytes()));
+  for (int64_t i = 0; i < parts_; ++i)
+    part_[i].is_packed_now &= slab_ != nullptr;
+}
+
+/// Whether panels of B are worth packing for one call: they come from memory, and are read for several blocks.
+template <typename T> bool Gemm<T>::is_packed_by_call(const DiscDot &dot) const {
+  return dot.packed == nullptr && tiles_ >= kTilesInPlace && entries_ == 1 && k_ > 0 &&
+         dot.k * dot.n * format_.element_bytes > kBlockBytes && panel_bytes() * kFewestOfWindow <= kSlabBytes;
 }
 
 /// As many tiles as their rows fit the scratch, evenly divided.
@@ -151,54 +174,79 @@ template <typename T> void Gemm<T>::choose_blocks() {
   blocks_ = divide_up(tiles_, std::max<int64_t>(1, rows / a_.tile_rows));
 }
 
-/// Blocks alone occupy the threads when there are enough of them; otherwise the panels are divided, too.
-template <typename T> void Gemm<T>::choose_groups(int threads) {
+/// Groups of the panels of a window. Blocks alone occupy the threads when there are enough of them; otherwise the panels
+/// are divided, too.
+template <typename T> int64_t Gemm<T>::groups_of(int64_t panels) const {
+  int threads = threads_;
   int64_t blocks = std::max<int64_t>(1, blocks_ * entries_);
   int64_t even = threads / std::gcd<int64_t>(threads, blocks); // groups of this number make as many items for each thread
   int64_t wanted = divide_up(divide_up(kItemsPerThread * threads, blocks), even) * even;
-  double work = static_cast<double>(a_.m) * static_cast<double>(panels_ * columns_) * static_cast<double>(k_);
+  double work = static_cast<double>(a_.m) * static_cast<double>(panels * columns_) * static_cast<double>(k_);
   wanted = std::min(wanted, static_cast<int64_t>(std::min(work / kWorkToShare, 1e6)) + 1);
   if (walks_rows_)
-    wanted = std::min(wanted, divide_up(divide_up(panels_ * columns_ * format_.element_bytes, kRowBytes), even) * even);
-  int64_t fewest = keeps_sums() ? divide_up(panels_, kDeepPanels) : 1;
-  groups_ = std::max(fewest, threads == 1 ? 1 : std::min(wanted, panels_));
+    wanted = std::min(wanted, divide_up(divide_up(panels * columns_ * format_.element_bytes, kRowBytes), even) * even);
+  int64_t fewest = keeps_sums() ? divide_up(panels, kDeepPanels) : 1;
+  return std::max(fewest, threads == 1 ? 1 : std::min(wanted, panels));
 }
 
 template <typename T> void Gemm<T>::run(ThreadPool &pool) const {
-  int64_t items = entries_ * blocks_ * groups_;
-  double work = static_cast<double>(a_.m) * static_cast<double>(panels_ * columns_) * static_cast<double>(k_) *
-                static_cast<double>(entries_) / static_cast<double>(items);
-  int64_t grain = std::max<int64_t>(1, kWorkToShare / std::max<int64_t>(1, static_cast<int64_t>(std::min(work, 1e15))));
-  auto body = [](void *gemm, int64_t begin, int64_t end) { static_cast<const Gemm *>(gemm)->run_items(begin, end); };
-  pool.run(body, const_cast<Gemm *>(this), items, grain);
-  if (groups_ > 1)
+  bool is_whole = false;
+  for (int64_t first = 0; first < panels_; first += window_panels_) {
+    int64_t end = std::min(panels_, first + window_panels_), groups = groups_of(end - first);
+    is_whole = groups == 1 && end - first == panels_;
+    Window window{this, first, end, groups, is_whole};
+    pack_window(pool, window);
+    int64_t items = entries_ * blocks_ * groups;
+    double work = static_cast<double>(a_.m) * static_cast<double>((end - first) * columns_) * static_cast<double>(k_) *
+                  static_cast<double>(entries_) / static_cast<double>(items);
+    int64_t grain = std::max<int64_t>(1, kWorkToShare / std::max<int64_t>(1, static_cast<int64_t>(std::min(work, 1e15))));
+    auto body = [](void *opaque, int64_t begin, int64_t end) {
+      const Window &window = *static_cast<const Window *>(opaque);
+      window.gemm->run_items(window, begin, end);
+    };
+    pool.run(body, &window, items, grain);
+  }
+  if (!is_whole)
     for (int64_t i = 0; i < parts_; ++i)
       run_row_epilogue(pool, *part_[i].dot);
 }
 
+/// The panels of a window that were not packed before, each at its place in the slab.
+template <typename T> void Gemm<T>::pack_window(ThreadPool &pool, const Window &window) const {
+  for (int64_t i = 0; i < parts_; ++i) {
+    const Part &part = part_[i];
+    int64_t first = std::max(window.first, part.first_panel), end = std::min(window.end, part.end_panel);
+    if (part.is_packed_now && first < end)
+      pack_panels(pool, *part.dot, first - part.first_panel, end - part.first_panel,
+                  slab_ + (first - window.first) * panel_bytes());
+  }
+}
+
 /// Items of one block follow each other, so that a thread packs its rows once.
-template <typename T> void Gemm<T>::run_items(int64_t begin, int64_t end) const {
+template <typename T> void Gemm<T>::run_items(const Window &window, int64_t begin, int64_t end) const {
   Scratch scratch(call_);
   for (int64_t item = begin; item < end; ++item) {
-    int64_t number = item / groups_;
+    int64_t number = item / window.groups;
     Block block;
     block.entry = number / blocks_;
     block.first_tile = share(tiles_, blocks_, number % blocks_);
     block.end_tile = share(tiles_, blocks_, number % blocks_ + 1);
     block.first_row = row_of(block.first_tile);
     block.rows = row_of(block.end_tile) - block.first_row;
-    run_item(block, item % groups_, scratch.held() == number, scratch);
+    run_item(window, block, item % window.groups, scratch.held() == number, scratch);
     scratch.hold(depth_ < k_ ? -1 : number);
     int64_t row = block.entry * a_.m + block.first_row;
-    for (int64_t i = 0; groups_ == 1 && i < parts_; ++i)
+    for (int64_t i = 0; window.is_whole && i < parts_; ++i)
       if (has_row_epilogue(*part_[i].dot))
         part_[i].dot->epilogue(part_[i].dot->epilogue_args, row, row + block.rows);
   }
 }
 
 template <typename T>
-void Gemm<T>::run_item(const Block &block, int64_t group, bool is_packed, const Scratch &scratch) const {
-  int64_t first = share(panels_, groups_, group), end = share(panels_, groups_, group + 1);
+void Gemm<T>::run_item(const Window &window, const Block &block, int64_t group, bool is_packed,
+                       const Scratch &scratch) const {
+  int64_t panels = window.end - window.first, first = window.first + share(panels, window.groups, group);
+  int64_t end = window.first + share(panels, window.groups, group + 1);
   int64_t most = std::max<int64_t>(1, kStagedRows / block.rows);
   for (int64_t k0 = 0; k0 < std::max<int64_t>(k_, 1); k0 += std::max<int64_t>(depth_, 1)) {
     int64_t depth = std::min(depth_, k_ - k0);
@@ -208,6 +256,10 @@ void Gemm<T>::run_item(const Block &block, int64_t group, bool is_packed, const 
       int64_t past = std::min(end, part_[i].end_panel);
       const DiscDot &dot = *part_[i].dot;
       const char *b = right_matrix(dot, block.entry);
+      const void *packed = part_[i].is_packed_now ? slab_ : dot.packed;
+      int64_t first_packed = window.first;
+      if (dot.packed != nullptr)
+        first_packed = part_[i].first_panel - block.entry * (part_[i].end_panel - part_[i].first_panel);
       T *c = static_cast<T *>(dot.c);
       if (c != nullptr)
         c += batch_offset(dot, block.entry, dot.c_batch) + block.first_row * dot.c_m;
@@ -215,7 +267,9 @@ void Gemm<T>::run_item(const Block &block, int64_t group, bool is_packed, const 
       for (int64_t panel = std::max(first, part_[i].first_panel); panel < past; panel += most) {
         int64_t count = std::min(most, past - panel);
         T *sums = scratch.sums<T>() + (keeps_sums() ? (panel - first) * block.rows * columns_ : 0);
-        run_piece(block, {&part_[i], panel, panel + count, k0, depth, count * columns_, sums, b, c, fetches}, scratch);
+        Piece piece{&part_[i], panel, panel + count, k0, depth, count * columns_, sums, b,
+                    static_cast<const T *>(packed), first_packed, c, fetches};
+        run_piece(block, piece, scratch);
       }
     }
   }
@@ -262,36 +316,22 @@ void Gemm<T>::run_piece(const Block &block, const Piece &piece, const Scratch &s
   run_tile_epilogue(dot, row, block.rows, piece.sums, piece.step, column, past);
 }
 
-/// Panels of some rows of B, row by row.
-template <typename T> void Gemm<T>::copy_rows(const Piece &piece, const Rows &rows, T *target) const {
-  const DiscDot &dot = *piece.part->dot;
-  int64_t n0 = (rows.first - piece.part->first_panel) * columns_, panels = rows.end - rows.first;
-  const T *row = reinterpret_cast<const T *>(piece.b) + n0 + (piece.k0 + rows.k) * dot.b_k;
-  int64_t whole = std::min(panels, (dot.n - n0) / columns_), width = std::min(columns_, dot.n - n0 - whole * columns_);
-  for (int64_t k = 0; k < rows.count; ++k, row += dot.b_k) {
-    T *place = target + k * columns_;
-    for (int64_t panel = 0; panel < whole; ++panel)
-      std::memcpy(place + panel * rows.count * columns_, row + panel * columns_, columns_ * sizeof(T));
-    if (whole < panels) {
-      T *last = place + whole * rows.count * columns_;
-      std::memset(last, 0, columns_ * sizeof(T));
-      std::memcpy(last, row + whole * columns_, width * sizeof(T));
-    }
-  }
-}
-
 template <typename T>
 void Gemm<T>::run_panels(const Block &block, const Piece &piece, const Rows &rows, const Scratch &scratch) const {
   const DiscDot &dot = *piece.part->dot;
   int64_t padded = divide_up(piece.depth, kDepth) * kDepth, behind = rows.k % kDepth;
   const T *a = reads_rows() ? static_cast<const T *>(left(block, 0, piece.k0)) : scratch.block<T>();
   bool copies = copies_rows(dot);
-  if (copies)
-    copy_rows(piece, rows, scratch.row_panels<T>());
+  if (copies) {
+    int64_t n0 = (rows.first - piece.part->first_panel) * columns_;
+    int64_t past = std::min((rows.end - piece.part->first_panel) * columns_, dot.n);
+    const T *first = reinterpret_cast<const T *>(piece.b) + n0 + (piece.k0 + rows.k) * dot.b_k;
+    copy_panels(first, dot.b_k, rows.count, past - n0, columns_, scratch.row_panels<T>(), rows.count * columns_);
+  }
   for (int64_t panel = rows.first; panel < rows.end; ++panel) {
     int64_t n0 = (panel - piece.part->first_panel) * columns_, width = std::min(columns_, dot.n - n0), b_step = columns_;
     const T *right = copies ? scratch.row_panels<T>() + (panel - rows.first) * rows.count * columns_
-                            : right_panel(block, piece, rows, panel, scratch, b_step);
+                            : right_panel(piece, rows, panel, scratch, b_step);
     bool direct = writes_result(piece, width);
     T *c = direct ? piece.c + n0 : piece.sums + (panel - piece.first) * columns_;
     int64_t c_step = direct ? dot.c_m : piece.step;
@@ -305,14 +345,12 @@ void Gemm<T>::run_panels(const Block &block, const Piece &piece, const Rows &row
 
 /// Rows of a panel of B, `step` words apart: packed before, where they lie, or in the scratch.
 template <typename T>
-const T *Gemm<T>::right_panel(const Block &block, const Piece &piece, const Rows &rows, int64_t panel,
-                              const Scratch &scratch, int64_t &step) const {
+const T *Gemm<T>::right_panel(const Piece &piece, const Rows &rows, int64_t panel, const Scratch &scratch,
+                              int64_t &step) const {
   const DiscDot &dot = *piece.part->dot;
   int64_t number = panel - piece.part->first_panel, n0 = number * columns_, width = std::min(columns_, dot.n - n0);
-  if (dot.packed != nullptr) {
-    int64_t panels = piece.part->end_panel - piece.part->first_panel;
-    return static_cast<const T *>(dot.packed) + ((block.entry * panels + number) * k_ + piece.k0 + rows.k) * columns_;
-  }
+  if (piece.packed != nullptr)
+    return piece.packed + ((panel - piece.first_packed) * k_ + piece.k0 + rows.k) * columns_;
   int64_t first = (piece.k0 + rows.k) * format_.elements;
   int64_t elements = std::min(rows.count * format_.elements, dot.k - first);
   const char *b = piece.b + (n0 * dot.b_n + first * dot.b_k) * format_.element_bytes;
@@ -383,31 +421,6 @@ void run_row_epilogue(ThreadPool &pool, const DiscDot &dot) {
     dot.epilogue(dot.epilogue_args, begin, end);
   };
   pool.run(body, const_cast<DiscDot *>(&dot), entries_of(dot) * dot.m, dot.epilogue_grain);
-}
-
-int64_t packed_words(int64_t entries, int64_t k, int64_t n, int64_t columns) {
-  return entries * divide_up(n, columns) * columns * k;
-}
-
-void pack_right(ThreadPool &pool, const DiscDot &dot, void *target) {
-  struct Job {
-    const DiscDot &dot;
-    const Format &format;
-    char *target;
-    int64_t panels;
-  } job{dot, format_of(dot.format), static_cast<char *>(target), divide_up(dot.n, dot.tile_columns)};
-  auto body = [](void *opaque, int64_t begin, int64_t end) {
-    const Job &job = *static_cast<const Job *>(opaque);
-    const DiscDot &dot = job.dot;
-    const Format &format = job.format;
-    int64_t columns = dot.tile_columns, panel_bytes = format.words(dot.k) * columns * format.word_bytes;
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t n0 = i % job.panels * columns;
-      const char *b = right_matrix(dot, i / job.panels) + n0 * dot.b_n * format.element_bytes;
-      format.pack_panel(b, dot.b_k, dot.b_n, dot.k, std::min(columns, dot.n - n0), columns, job.target + i * panel_bytes);
-    }
-  };
-  pool.run(body, &job, entries_of(dot) * job.panels, 4);
 }
 
 void run_gemm(ThreadPool &pool, const DiscDot &dot, const RowSource *source) {

@@ -9,12 +9,6 @@
 
 namespace disc {
 
-/// Words of the packed form of a right-hand side of `k` words: panels of `columns`, the last one filled up with zeros.
-int64_t packed_words(int64_t entries, int64_t k, int64_t n, int64_t columns);
-
-/// Writes the packed form of B, all batch entries of it, to `target`.
-void pack_right(ThreadPool &pool, const DiscDot &dot, void *target);
-
 /// Where the rows of A come from when they do not lie in memory.
 class RowSource {
 public:

@@ -14,6 +14,7 @@ constexpr int64_t kChunk = 6 * kDepth;            // rows of a panel of B used t
 constexpr int64_t kBlockBytes = 512 << 10;        // packed rows of A: half of a core's L2
 constexpr int64_t kWidestPanelBytes = 128;        // two registers of 512 bits
 constexpr int64_t kStagedRows = 256;              // rows of a panel of sums
+constexpr int64_t kSlabBytes = 8 << 20;           // panels of B that a call packs for itself, of those in the last cache
 constexpr int64_t kRowPanelsBytes = 64 << 10;     // panels of some rows of B, which are copied as they lie
 constexpr int64_t kPatchBytes = 4160 << 10;       // transformed patches of a convolution
 constexpr int64_t kPatchSumsBytes = 520 << 10;    // their sums
@@ -63,6 +64,10 @@ public:
   template <typename T> T *row_panels() const {
     return reinterpret_cast<T *>(base_ + kBlockBytes + (kChunk + kStagedRows) * kWidestPanelBytes);
   }
+
+  /// Memory of this thread for `kSlabBytes`, or null: behind what items of work use, so that others may read it while
+  /// this thread works on some.
+  static char *slab();
 
   float *patches() const { return reinterpret_cast<float *>(base_); }
   float *patch_weights() const { return reinterpret_cast<float *>(base_ + kPatchBytes + kPatchSumsBytes); }

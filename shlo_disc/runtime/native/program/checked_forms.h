@@ -28,7 +28,7 @@ public:
   /// Whether `take` reads the array where it is packed.
   virtual bool reads_array() const { return false; }
 
-  /// How many products have read the array where it lies, as fast as memory gives it, this one included.
+  /// How many products have read the array where it lies, this one included.
   virtual int64_t count_use() = 0;
 
   /// The packed form of the array as it is now, which is packed if it was not; or null.

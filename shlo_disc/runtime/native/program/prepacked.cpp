@@ -2,7 +2,7 @@
 #include "prepacked.h"
 
 #include "core/error.h"
-#include "kernels/gemm.h"
+#include "kernels/packing.h"
 
 namespace disc {
 

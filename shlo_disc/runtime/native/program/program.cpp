@@ -2,7 +2,7 @@
 #include "program.h"
 
 #include "core/error.h"
-#include "kernels/gemm.h"
+#include "kernels/packing.h"
 #include "kernels/gemm_formats.h"
 
 #include <algorithm>
