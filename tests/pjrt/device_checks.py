@@ -251,6 +251,29 @@ def parts_by_columns(devices: Devices) -> None:
     assert rows.format.layout.major_to_minor == (0, 1) and np.array_equal(rows, whole)
 
 
+@check
+def programs_name_their_collectives(devices: Devices) -> None:
+    """The text of a compiled program has HLO's names of what devices exchange, and of nothing else."""
+    some, everything = P("i"), P()
+    found: list[set[str]] = []
+    for body, out in (
+        (lambda a: a * 2, some),
+        (lambda a: lax.all_gather(a, "i", tiled=True), some),
+        (lambda a: lax.psum(a, "i"), everything),
+        (lambda a: lax.psum_scatter(a, "i", tiled=True), some),
+        (lambda a: lax.all_to_all(a, "i", 0, 0, tiled=True), some),
+        (lambda a: lax.ppermute(a, "i", [(0, 3)]), some),
+    ):
+        mapped = shard_map(body, mesh=line(devices), in_specs=some, out_specs=out)
+        text = jax.jit(mapped).lower(ramp(16, 3)).compile().as_text()
+        found.append({name for name in COLLECTIVES if name in text})
+    assert found == [set(), *({name} for name in COLLECTIVES)], found
+
+
+COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
+"""HLO's names, in the order of the programs above."""
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 
 

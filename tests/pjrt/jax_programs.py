@@ -130,6 +130,18 @@ def programs_exported_for_the_cpu() -> Any:
     return call("cpu"), call("tpu", "cpu"), jax.jit(lambda: call("cpu"))()
 
 
+@case
+def exported_products_of_groups() -> Any:
+    """For both platforms, and for the one that runs; the bytes are read again."""
+    arrays = ramp(8, 3), ramp(3, 3, 4), np.array([3, 0, 5], np.int32)
+
+    def call(*platforms: str) -> Any:
+        exported = jax.export.export(jax.jit(jax.lax.ragged_dot), platforms=platforms)(*arrays)
+        return jax.export.deserialize(exported.serialize()).call(*arrays)
+
+    return call("cpu", PLATFORM), call(jax.config.jax_default_device.platform)
+
+
 @check
 def programs_exported_for_others() -> None:
     elsewhere = jax.export.export(jax.jit(jnp.sin), platforms=["tpu"])(ramp(3))

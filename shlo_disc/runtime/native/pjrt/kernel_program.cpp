@@ -82,18 +82,37 @@ std::string joined(std::initializer_list<std::string_view> parts) {
 
 constexpr std::string_view entry = "_entry";
 
+/// The name of a library call; a collective has that of HLO, such as "all-gather".
+std::string call_name(const CallSpec &call) {
+  constexpr std::string_view collective = "collective_";
+  std::string name = call.target;
+  if (!name.starts_with(collective))
+    return name;
+  for (std::string_view plain : {"collective_all_", "collective_reduce_"})
+    if (name.starts_with(plain))
+      name.erase(0, collective.size());
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+/// The kernels and library calls of a program, each once.
 std::string kernels_text(const Executable &executable) {
   std::vector<std::string> names;
+  auto add = [&](std::string name) {
+    if (std::ranges::find(names, name) == names.end())
+      names.push_back(std::move(name));
+  };
   for (const KernelSpec &kernel : executable.program().kernels)
-    names.push_back(kernel.name);
+    add(kernel.name);
   for (std::string name : executable.function_names()) {
     if (name.starts_with("disc_"))
       continue;
     if (name.ends_with(entry)) // of a kernel that may be inlined into it
       name.resize(name.size() - entry.size());
-    if (std::ranges::find(names, name) == names.end())
-      names.push_back(std::move(name));
+    add(std::move(name));
   }
+  for (const CallSpec &call : executable.program().calls)
+    add(call_name(call));
   std::string text;
   for (const std::string &name : names)
     text += (text.empty() ? "" : ", ") + name;
