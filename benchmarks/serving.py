@@ -2,7 +2,8 @@
 """Requests of random lengths to Triton Inference Server: throughput and latency of our backend, and of padded jax.jit.
 
 `SHLO_DISC_TRITONSERVER=.../tritonserver python -m benchmarks.serving` serves a BERT and a step of GPT-2's decoding by
-the backend, and the BERT by Triton's Python backend too, where each batch is padded to powers of two for jax.jit.
+the backend, and by Triton's Python backend, where each batch is padded to powers of two for jax.jit: the decoding has
+a mask of the valid keys there (`benchmarks.padded_decode`).
 Clients are threads that speak HTTP. In a closed loop each sends its next request when it has the answer; in an open
 one requests arrive at random times, at a mean rate, and wait in the client if all connections are in use: a latency
 is counted from the arrival. The binary is that of nvidia-pytriton, whose wheel has the Python backend too. Numbers
@@ -18,7 +19,6 @@ import json
 import os
 import shutil
 import sys
-import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator
@@ -109,25 +109,45 @@ def write_ours(repository: Path, size: str, threads: int) -> list[Model]:
 
 
 def write_jit(repository: Path, size: str) -> list[Model]:
-    """The BERT for Triton's Python backend."""
-    config = SIZES[size][0]
-    folder = repository / "bert_jit"
-    (folder / "1").mkdir(parents=True)
-    paths = [str(Path(__file__).resolve().parents[1]), sysconfig.get_path("purelib")]
-    text = f"import sys\n\nsys.path[:0] = {paths}\nfrom benchmarks.serving_jit import TritonPythonModel\n"
-    (folder / "1" / "model.py").write_text(text)
-    inputs = "".join(
-        f'input {{ name: "{name}" data_type: TYPE_INT32 dims: [-1] allow_ragged_batch: true }}\n'
-        for name in ("tokens", "segments", "mask")
+    """Both models for Triton's Python backend."""
+    bert_config, gpt2_config = SIZES[size]
+    width, layers, longest = gpt2_config.width, gpt2_config.layers, gpt2_config.max_length - 1
+    names = [f"[{i}][{j}]" for i in range(layers) for j in range(2)]
+    row = {name: ("INT32", [-1]) for name in ("tokens", "segments", "mask")}
+    rows = {f"cache{name}": ("FP32", [-1, width]) for name in names}
+    grown = {f"result[1]{name}": ("FP32", [-1, width]) for name in names}
+    logits = {"result[0]": ("FP32", [gpt2_config.vocabulary])}
+    _write_python(repository / "bert_jit", "Bert", bert_config, row, {"result": ("FP32", [-1, bert_config.width])})
+    _write_python(
+        repository / "gpt2_decode_jit", "Decode", gpt2_config, {"token": ("INT32", [1]), **rows}, logits | grown
     )
+    return [
+        Model("bert_jit", "bert", bert_config.max_length, bert_config),
+        Model("gpt2_decode_jit", "gpt2", longest, gpt2_config),
+    ]
+
+
+Tensors = dict[str, tuple[str, list[int]]]
+"""Data types and dims without the batch, by names."""
+
+
+def _write_python(folder: Path, name: str, config: Any, inputs: Tensors, outputs: Tensors) -> None:
+    """The folder of a class of `benchmarks.serving_jit`."""
+    (folder / "1").mkdir(parents=True)
+    paths = [str(Path(__file__).resolve().parents[1]), *filter(None, sys.path)]
+    text = f"import sys\n\nsys.path[:0] = {paths}\nfrom benchmarks.serving_jit import {name} as TritonPythonModel\n"
+    (folder / "1" / "model.py").write_text(text)
+    lines = [
+        f'{side} {{ name: "{name}" data_type: TYPE_{dtype} dims: {dims}{ragged} }}\n'
+        for side, tensors, ragged in (("input", inputs, " allow_ragged_batch: true"), ("output", outputs, ""))
+        for name, (dtype, dims) in tensors.items()
+    ]
     stated = json.dumps(json.dumps(asdict(config)))
     (folder / "config.pbtxt").write_text(
-        f'backend: "python"\nmax_batch_size: {BATCH}\ndynamic_batching {{ }}\n{inputs}'
-        f'output {{ name: "result" data_type: TYPE_FP32 dims: [-1, {config.width}] }}\n'
+        f'backend: "python"\nmax_batch_size: {BATCH}\ndynamic_batching {{ }}\n{"".join(lines)}'
         f'parameters {{ key: "config" value {{ string_value: {stated} }} }}\n'
         "instance_group [ { kind: KIND_CPU count: 1 } ]\n"
     )
-    return [Model("bert_jit", "bert", config.max_length, config)]
 
 
 def _append(folder: Path, text: str) -> None:
@@ -191,18 +211,28 @@ def _closed_clients(port: int, model: Model, seconds: float, clients: int) -> li
 
 
 def check(server: TritonServer, model: Model) -> None:
-    """Raises AssertionError where the server's numbers are not those of jax.jit."""
+    """Raises AssertionError where the numbers of requests, one by one and at once, are not those of jax.jit."""
+    lengths = (1, 7, 33, model.longest)
+    for length in lengths:
+        _check(server, model, length)
+    with ThreadPoolExecutor(2 * len(lengths)) as threads:
+        list(threads.map(functools.partial(_check, server, model), 2 * lengths))
+
+
+def _check(server: TritonServer, model: Model, length: int) -> None:
     config = model.config
-    for length in (1, 7, 33, model.longest):
-        given = request(model, length, length)
-        found = infer(server.connect(), model.name, given)
-        if model.work == "bert":
-            wanted = jax.jit(functools.partial(bert.forward, config=config))(bert.init(config), **given)
-            np.testing.assert_allclose(found["result"], wanted, rtol=2e-3, atol=2e-4)
-        else:
-            token, cache = gpt2_decode.make_inputs(config, 1, length, seed=length)
-            wanted, _ = jax.jit(functools.partial(gpt2_decode.forward, config=config))(gpt2.init(config), token, cache)
-            np.testing.assert_allclose(found["result[0]"], wanted, rtol=2e-3, atol=2e-3)
+    given = request(model, length, length)
+    found = infer(server.connect(), model.name, given)
+    if model.work == "bert":
+        wanted = jax.jit(functools.partial(bert.forward, config=config))(bert.init(config), **given)
+        np.testing.assert_allclose(found["result"], wanted, rtol=2e-3, atol=2e-4)
+        return
+    token, cache = gpt2_decode.make_inputs(config, 1, length, seed=length)
+    logits, grown = jax.jit(functools.partial(gpt2_decode.forward, config=config))(gpt2.init(config), token, cache)
+    np.testing.assert_allclose(found["result[0]"], logits, rtol=2e-3, atol=2e-3)
+    for i, pair in enumerate(grown):
+        for j, part in enumerate(pair):
+            np.testing.assert_allclose(found[f"result[1][{i}][{j}]"], part, rtol=2e-3, atol=2e-3)
 
 
 def measure(server: TritonServer, model: Model, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
