@@ -229,6 +229,24 @@ def more_shapes(devices: Devices) -> Any:
 
 
 @case
+def reversals(devices: Devices) -> Any:
+    """Of dimensions that are divided, by one or two axes, and of others; the results lie as the operands do."""
+    turned = Mesh(np.array(devices)[[3, 1, 0, 2]].reshape(2, 2), ("x", "y"))
+    specs = (
+        (grid(devices), ("x", "y")),
+        (grid(devices), (("y", "x"), None)),
+        (turned, ("x", "y")),
+        (turned, (None, "x")),
+    )
+    found = []
+    for mesh, spec in specs:
+        a = laid(mesh, ramp(8, 4), *spec)
+        found.append(jax.jit(lambda a: (jnp.flip(a, 0), jnp.flip(a, 1), jnp.flip(a), jnp.flip(a[::2], 0)))(a))
+        assert all(r.sharding.is_equivalent_to(a.sharding, 2) for r in found[-1][:3])
+    return found
+
+
+@case
 def sums_and_orders(devices: Devices) -> Any:
     a = laid(grid(devices), np.sin(ramp(8, 12) * 50), "x", "y")
 

@@ -97,6 +97,16 @@ class Resharder:
         }
         return create("collective_broadcast", [value], value.type, attributes)
 
+    def mirrored(self, value: Any, axes: Axes) -> Any:
+        """The part of the device that is as far from the last one along `axes` as this one is from the first."""
+        ir = bindings()
+        pairs = [list(pair) for row in groups(axes, self.devices) for pair in zip(row, reversed(row), strict=True)]
+        attributes = {
+            "source_target_pairs": ir.Attribute.parse(f"dense<{pairs}> : tensor<{len(pairs)}x2xi64>"),
+            "channel_handle": ir.Attribute.parse(_CHANNEL),
+        }
+        return create("collective_permute", [value], value.type, attributes)
+
     def _gather(self, value: Any, dim: int, axes: Axes) -> Any:
         shape = shape_of(value)
         shape[dim] *= count(axes)

@@ -161,10 +161,10 @@ def _pad(p: Partitioner, op: Any) -> list[Placed]:
 
 
 def _reverse(p: Partitioner, op: Any) -> list[Placed]:
-    turned = set(integers(op.attributes["dimensions"]))
-    given = p.placed(op.operands[0]).sharding
-    sharding = given.only(d for d in range(len(given.dims)) if d not in turned)
-    return p.clone(op, [p.sharded(op.operands[0], sharding)], [sharding])
+    """Each device turns the part that lies as far from the other end as its own."""
+    value, sharding = p.placed(op.operands[0])
+    axes = tuple(axis for d in integers(op.attributes["dimensions"]) for axis in sharding.dims[d])
+    return p.clone(op, [p.resharder.mirrored(value, axes) if axes else value], [sharding])
 
 
 def _same_shape(p: Partitioner, op: Any) -> list[Placed]:
