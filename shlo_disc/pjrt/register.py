@@ -40,7 +40,7 @@ def initialize() -> None:
         _share_lowerings_of_cpu(platform)
         callbacks.install(platform)
         exported.install(platform)
-        _lower_ragged_dot(platform)
+        _lower_by_own_rules(platform)
     xla_client.register_custom_call_handler(PLATFORM, _register_ffi_target)
 
 
@@ -177,17 +177,24 @@ def _share_lowerings_of_cpu(platform: str) -> None:
         mlir._platforms_with_donation.append(platform)
 
 
-def _lower_ragged_dot(platform: str) -> None:
-    """Lower products of groups to the op that we have for them."""
+def _lower_by_own_rules(platform: str) -> None:
+    """Lower by our rules what JAX has no good form of for us; they are imported when a program needs one."""
     from jax._src.interpreters import mlir
     from jax._src.lax.lax import ragged_dot_general_p
+    from jax._src.lax.linalg import tridiagonal_solve_p
 
-    def rule(*values: Any, **parameters: Any) -> Any:
+    def ragged_dot(*values: Any, **parameters: Any) -> Any:
         from shlo_disc.importer.jax_ragged_dot import lower_ragged_dot
 
         return lower_ragged_dot(*values, **parameters)
 
-    mlir.register_lowering(ragged_dot_general_p, rule, platform=platform)
+    def tridiagonal_solve(*values: Any, **parameters: Any) -> Any:
+        from shlo_disc.importer.jax_tridiagonal import lower_tridiagonal_solve
+
+        return lower_tridiagonal_solve(*values, **parameters)
+
+    mlir.register_lowering(ragged_dot_general_p, ragged_dot, platform=platform)
+    mlir.register_lowering(tridiagonal_solve_p, tridiagonal_solve, platform=platform)
 
 
 class _SharedRules(dict[Any, Any]):
