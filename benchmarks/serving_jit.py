@@ -54,7 +54,9 @@ def _inputs(requests: list[Any], names: list[str]) -> list[list[np.ndarray]]:
 def _response(outputs: dict[str, np.ndarray]) -> Any:
     import triton_python_backend_utils as server
 
-    tensors = [server.Tensor.from_dlpack(name, np.require(array, requirements="CW")) for name, array in outputs.items()]
+    tensors = [
+        server.Tensor.from_dlpack(name, np.require(array, requirements=("C", "W"))) for name, array in outputs.items()
+    ]
     return server.InferenceResponse(output_tensors=tensors)
 
 

@@ -94,10 +94,10 @@ def _moved(pivot: Any, right: Any, step: Any) -> tuple[Any, Any]:
     def move(state: Any) -> Any:
         pivot, step = state
         moves = overflows(pivot)
-        return jnp.where(moves, pivot + step, pivot), jnp.where(moves, 2 * step, step)
+        return jnp.where(moves, pivot + step.astype(pivot.dtype), pivot), jnp.where(moves, 2 * step, step)
 
     pivot, _ = lax.while_loop(lambda state: jnp.any(overflows(state[0])), move, (pivot, step))
-    scale = jnp.where(abs(pivot) < least, most, 1)
+    scale = jnp.where(abs(pivot) < least, most, 1).astype(pivot.dtype)
     return pivot * scale, right * scale[..., None]
 
 
