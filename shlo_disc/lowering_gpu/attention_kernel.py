@@ -19,7 +19,7 @@ from shlo_disc.lowering.element_types import Element, constant_like
 from shlo_disc.lowering.index_rules.folds import multiply_add, zero_of
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.attention_pieces import Pieces
-from shlo_disc.lowering_gpu.attention_rows import AttentionTask, RowState, RowStep, ScoreBody, Sides, finished
+from shlo_disc.lowering_gpu.attention_rows import AttentionTask, Room, RowState, RowStep, ScoreBody, Sides, over_total
 from shlo_disc.lowering_gpu.block_loops import counted, each_item, when
 from shlo_disc.lowering_gpu.grid import each_block, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
@@ -53,6 +53,7 @@ class _PlainAttention:
     def __init__(self, frame: GpuFrame, task: AttentionTask):
         self.sides = Sides.of(frame, task)
         self.body = ScoreBody(frame, task, self.sides)
+        self.room = Room.of(self.sides.columns)
         problem, self.width = task.problem, task.width
         form = ProductForm(Element(problem.element), "mk", "nk", len(problem.batch))
         self.sums = form.sums
@@ -69,7 +70,7 @@ class _PlainAttention:
         self.weights = shared_array(frame.function, 2, TILE * PITCH, self.sums.register())
         self.values = shared_array(frame.function, 3, DEPTH * self.across * ACROSS, self.sums.register())
         self.column, self.row = divided(thread(), ACROSS)
-        self.columns = Pieces(frame, self.body, TILE, _states)
+        self.columns = Pieces(frame, self.body, TILE, lambda carried: [s.peak for s in _states(carried)])
 
     def write(self) -> None:
         """All tiles, one block a tile at a time."""
@@ -86,20 +87,20 @@ class _PlainAttention:
         self.places = [self.body.place(matrix, row) for row in self.rows]
         states = [v for _ in range(SIDE) for v in (RowState.start().peak, RowState.start().total)]
         start = [*states, *(zero_of(self.sums) for _ in range(SIDE * self.across))]
-        found = self.columns.over(plus(first, TILE), start, self._piece)
+        found = self.columns.over(first, TILE, start, self._piece, splits=False)
         self._store(_states(found), found[2 * SIDE :])
 
-    def _piece(self, first: ir.Value, carried: Values) -> Values:
+    def _piece(self, first: ir.Value, carried: Values, is_whole: bool) -> Values:
         """The columns from `first` on."""
         self.pieces[1].open(self.matrix, first)
         scores = self._scores()
-        column = self.body.columns(first, times(self.column, SIDE), TILE)
+        column = self.body.columns(first, times(self.column, SIDE), TILE, is_whole)
         columns = [column(i) for i in range(SIDE)]
         states, sums = _states(carried), list[ir.Value]()
         before = carried[2 * SIDE :]
         for i, (place, state) in enumerate(zip(self.places, states, strict=True)):
             x = [self.body.at(place, column, score) for column, score in zip(columns, scores[i * SIDE :], strict=False)]
-            step = RowStep.of(x, state, ACROSS)
+            step = RowStep.of(x, state, ACROSS, self.room)
             states[i] = step.state
             sums += [arith.mulf(total, step.factor) for total in before[i * self.across : (i + 1) * self.across]]
             for j, weight in enumerate(step.weights):
@@ -162,9 +163,10 @@ class _PlainAttention:
         """Write what the result has of this thread's sums."""
         result = self.sides.result
         for i, (row, state) in enumerate(zip(self.rows, states, strict=True)):
+            inverse = over_total(state.total, self.body)
             for j in range(self.across):
                 at = plus(self.column, j * ACROSS)
-                value = finished(sums[i * self.across + j], state, self.body)
+                value = arith.mulf(sums[i * self.across + j], inverse)
                 inside = arith.andi(below(row, self.sides.rows), below(at, index_constant(self.width)))
                 place = result.place((*self.matrix, row, at))
                 when(inside, functools.partial(memref.store, value, result.memory, [place]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The loop of a kernel of attention over the columns of its rows, and where it may end."""
+"""The loops of a kernel of attention over the columns of its rows, and where they may end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.lowering_gpu.attention_rows import RowState, ScoreBody, across, f32
+from shlo_disc.lowering_gpu.attention_rows import ScoreBody, across, f32
 from shlo_disc.lowering_gpu.block_loops import as_long_as, counted, when
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, plus
@@ -24,19 +24,23 @@ VOTES = 9
 VANISHING = 110.0
 """An exponential of less than this with a minus is 0 as f32."""
 
-Step = Callable[[ir.Value, Values], Values]
-"""From the first column of a piece, and what is carried: what is carried on."""
+Step = Callable[[ir.Value, Values, bool], Values]
+"""From the first column of a piece, what is carried, and whether the piece is whole: what is carried on.
+
+A whole piece has all its columns, and a causal mask hides none of them from any row.
+"""
 
 
 class Pieces:
-    """The loop over the columns of a tile of rows, `width` at a time.
+    """The loops over the columns of a tile of rows, `width` at a time: one over whole pieces, one over those after it.
 
-    It ends where a causal mask hides the rest from all rows, if what is hidden is so far below the largest element of
-    each that its weight is 0; else it goes on to the last column.
+    The second ends where a causal mask hides the rest from all rows, if what is hidden is so far below the largest
+    element of each that its weight is 0; else it goes on to the last column.
     """
 
-    def __init__(self, frame: GpuFrame, body: ScoreBody, width: int, states: Callable[[Values], list[RowState]]):
-        self.body, self.width, self.states = body, width, states
+    def __init__(self, frame: GpuFrame, body: ScoreBody, width: int, peaks: Callable[[Values], Values]):
+        """peaks: the largest elements of a thread's rows, by what is carried."""
+        self.body, self.width, self.peaks = body, width, peaks
         self.columns = body.sides.columns
         causal = body.causal
         if causal is not None:
@@ -46,39 +50,64 @@ class Pieces:
             self.reach = frame.size_of(Expr.maximum(causal.reach, 0))
         self.is_causal, self.bound = causal is not None, 0.0 if causal is None else causal.bound or 0.0
 
-    def over(self, behind: ir.Value, carried: Values, step: Step) -> Values:
-        """All pieces of the rows before row `behind`."""
+    def over(self, first: ir.Value, count: int, carried: Values, step: Step, splits: bool) -> Values:
+        """All pieces of `count` rows from `first` on, which there is. splits: whole pieces have a loop of their own."""
+        zero, width = index_constant(0), index_constant(self.width)
+        whole = self._whole(first) if splits else zero
+        if splits:
+            carried = counted(zero, whole, width, carried, lambda at, values: step(at, values, True))
+
+        def rest(at: ir.Value, values: Values) -> Values:
+            return step(at, values, False)
+
         if not self.is_causal:
-            return counted(index_constant(0), self.columns, index_constant(self.width), carried, step)
-        start = [index_constant(0), self._end(behind), *carried]
-        return as_long_as(start, lambda v: below(v[0], v[1]), functools.partial(self._piece, step))[2:]
+            return counted(whole, self.columns, width, carried, rest)
+        start = [whole, self._end(plus(first, count)), *carried]
+        return as_long_as(start, lambda v: below(v[0], v[1]), functools.partial(self._piece, rest))[2:]
+
+    def _whole(self, first: ir.Value) -> ir.Value:
+        """The columns of whole pieces. Of a causal mask's, one is left for the second loop, which looks behind it."""
+        width, one = index_constant(self.width), index_constant(1)
+        if not self.is_causal:
+            return arith.muli(arith.divui(self.columns, width), width)
+        before_last = arith.subi(arith.maxui(self._seen(plus(first, 1)), one), one)
+        whole = arith.muli(arith.divui(before_last, width), width)
+        return arith.select(self._is_exact(), whole, index_constant(0))
+
+    def _seen(self, behind: ir.Value) -> ir.Value:
+        """The columns that the mask lets the last row before row `behind` see, all before the first hidden one."""
+        rows = self.body.sides.rows
+        last = arith.subi(arith.addi(arith.minui(behind, rows), self.shown), rows)
+        return arith.minui(arith.maxsi(last, index_constant(0)), self.columns)
+
+    def _is_exact(self) -> ir.Value:
+        """Tells whether positions do not wrap around."""
+        return below(self.reach, index_constant(MOST_REACH))
 
     def _end(self, behind: ir.Value) -> ir.Value:
         """The first column that is hidden from the last row; behind the last one where positions may wrap around."""
-        rows, zero = self.body.sides.rows, index_constant(0)
-        last = arith.subi(arith.addi(arith.minui(behind, rows), self.shown), rows)
-        end = arith.minui(arith.maxsi(last, zero), self.columns)
-        counts = arith.andi(below(zero, end), below(self.reach, index_constant(MOST_REACH)))
+        end = self._seen(behind)
+        counts = arith.andi(below(index_constant(0), end), self._is_exact())
         return arith.select(counts, end, self.columns)
 
-    def _piece(self, step: Step, carried: Values) -> Values:
+    def _piece(self, step: Callable[[ir.Value, Values], Values], carried: Values) -> Values:
         first, end, *rest = carried
         rest = step(first, rest)
         following = plus(first, self.width)
         is_last = arith.andi(below(following, self.columns), arith.cmpi(arith.CmpIPredicate.uge, following, end))
         choice = scf.IfOp(is_last, [end.type], has_else=True)
         with ir.InsertionPoint(choice.then_block):
-            scf.yield_([arith.select(self._counts(self.states(rest)), self.columns, end)])
+            scf.yield_([arith.select(self._counts(self.peaks(rest)), self.columns, end)])
         with ir.InsertionPoint(choice.else_block):
             scf.yield_([end])
         return [following, choice.results[0], *rest]
 
-    def _counts(self, states: Sequence[RowState]) -> ir.Value:
+    def _counts(self, peaks: Sequence[ir.Value]) -> ir.Value:
         """Tells whether hidden elements count in any row of the block. They do not in rows that are NaN, or -inf as is
         what is hidden."""
         word = ir.IntegerType.get_signless(32)
         limit = arith.constant(ir.F32Type.get(), VANISHING)
-        near = [arith.cmpf(arith.CmpFPredicate.OLT, arith.subf(state.peak, f32(self.bound)), limit) for state in states]
+        near = [arith.cmpf(arith.CmpFPredicate.OLT, arith.subf(peak, f32(self.bound)), limit) for peak in peaks]
         lane, warp = divided(thread(), WARP)
         found = across(arith.extui(word, functools.reduce(arith.ori, near)), WARP, arith.ori)
         is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, index_constant(0))

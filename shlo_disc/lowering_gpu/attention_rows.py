@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The common part of attention kernels, for any multiplication: where matrices lie, and the softmax of rows in pieces.
 
-For each row a thread knows the largest element so far and the sum of exponentials less it. The weights of a piece are
-exponentials over the sum so far, and what was added up before is scaled down: so the sums stay in the range of the
-values, as they do in a program of whole rows.
+For each row a thread has the largest element so far. The weights of a piece are exponentials less it, and sums of
+earlier pieces are scaled down when a larger one comes; the sum of the weights divides once, in the end. Weights are
+smaller by a power of two, which is exact, so that no row has weights of more than 1 together: the sums stay in the
+range of the values, as they do in a program of whole rows.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_gpu import device_math
-from shlo_disc.lowering_gpu.grid import WARP, thread
-from shlo_disc.lowering_gpu.index_math import below, divided, plus
+from shlo_disc.lowering_gpu.index_math import below, plus
 from shlo_disc.lowering_gpu.kernel import GpuFrame, part_behind
 from shlo_disc.lowering_gpu.product_form import Matrix
-from shlo_disc.lowering_gpu.shuffles import from_lane
+from shlo_disc.lowering_gpu.shuffles import from_lane_across
+from shlo_disc.lowering_gpu.whole_pieces import WholePieces
 from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
 from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, Operand
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
@@ -33,9 +34,10 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.structure import Structure
 
 Values = list[ir.Value]
-Power = Callable[[ir.Value], ir.Value]
-
 NO_NUMBER = -math.inf
+
+_MANTISSA, _BIAS = 23, 127
+"""Bits of an f32 behind its exponent, and the exponent that 1 has."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +147,10 @@ class Sides:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the scores: its number, and whether there is one."""
+    """A column of the scores: its number, and whether there is one; None in whole pieces, whose columns all are."""
 
     number: ir.Value
-    is_there: ir.Value
+    is_there: ir.Value | None
 
 
 class ScoreBody:
@@ -165,6 +167,8 @@ class ScoreBody:
             for argument, number in zip(arguments, task.what.row_operands, strict=True)
             if number >= 0
         }
+        self.whole = WholePieces.of(task.rows)
+        self.scaled = self.whole.scaled(self.x)
         self.elements = Elements(1, frame.facts, frame.size_of, device_math, INDEX_RULES, memory)
         self.type = element_of(self.scores.type)
 
@@ -175,9 +179,12 @@ class ScoreBody:
         linear = functools.reduce(lambda n, pair: arith.addi(arith.muli(n, pair[1]), pair[0]), pairs, index_constant(0))
         return delinearize(linear, self.rows, self.elements.size_of)
 
-    def columns(self, first: ir.Value, own: ir.Value, most: int) -> Callable[[int], Column]:
+    def columns(self, first: ir.Value, own: ir.Value, most: int, is_whole: bool) -> Callable[[int], Column]:
         """Those of a piece of at most so many, from column `first` on, which there is: by their distance from `own`,
-        which counts from `first`. Whether there is one is asked in 32 bits, which is one comparison."""
+        which counts from `first`. Whether there is one is asked in 32 bits, which is one comparison. is_whole: there
+        are all, and a causal mask hides none of them."""
+        if is_whole:
+            return lambda distance: Column(plus(arith.addi(first, own), distance), None)
         word = ir.IntegerType.get_signless(32)
         rest = arith.minui(arith.subi(self.sides.columns, first), index_constant(most))
         count, start = arith.index_cast(word, rest), arith.index_cast(word, own)
@@ -191,11 +198,29 @@ class ScoreBody:
 
     def at(self, place: Sequence[ir.Value], column: Column, score: ir.Value) -> ir.Value:
         """The argument of the exponential, as f32; -inf behind the last column. The score is a sum of f32."""
+        if column.is_there is None:
+            return self._at(self.x, place, column.number, score)
         inside = arith.minui(column.number, arith.subi(self.sides.columns, index_constant(1)))
+        x = self._at(self.x, place, inside, score)
+        return arith.select(column.is_there, x, constant_like(x, NO_NUMBER))
+
+    def scaled_at(self, place: Sequence[ir.Value], column: Column, score: ir.Value) -> ir.Value:
+        """The same in a whole piece, over the factor of `scaled`."""
+        return self._at(self.scaled.value, place, column.number, score, self.whole)
+
+    def _at(
+        self,
+        value: ir.Value,
+        place: Sequence[ir.Value],
+        column: ir.Value,
+        score: ir.Value,
+        known: WholePieces | None = None,
+    ) -> ir.Value:
+        at = tuple(map(Position, (*place, column)))
         with self.elements.scope():
             self.elements.bound[self.scores] = round_to(convert(score, Element("f32"), self.type), self.type)
-            x = self.elements.at(self.x, tuple(map(Position, (*place, inside))))
-        return arith.select(column.is_there, x, constant_like(x, NO_NUMBER))
+            self.elements.cached = {} if known is None else known.elements(*at[-2:])
+            return self.elements.at(value, at)
 
 
 # ---- softmax --------------------------------------------------------------------------------------------------------
@@ -203,7 +228,7 @@ class ScoreBody:
 
 @dataclass(frozen=True)
 class RowState:
-    """The state of a row so far: its largest element, and the sum of the exponentials of its elements less that."""
+    """The state of a row so far: its largest element, and the sum of its weights."""
 
     peak: ir.Value
     total: ir.Value
@@ -223,36 +248,77 @@ class RowStep:
     state: RowState
 
     @staticmethod
-    def of(piece: Sequence[ir.Value], before: RowState, lanes: int, exp: Power = device_math.exp) -> RowStep:
-        """A piece of a row of which so many neighbouring lanes have parts. exp: e^x as exact as the weights need it.
+    def of(piece: Sequence[ir.Value], before: RowState, lanes: int, room: Room) -> RowStep:
+        """A piece of a row of which so many neighbouring lanes have parts.
 
         While all that came is -inf, so is the largest element, and the sum 0: neither is worked with. NaN stays NaN.
         """
-        own = functools.reduce(arith.maximumf, piece)
-        peak = arith.maximumf(before.peak, across(own, lanes, arith.maximumf))
-        base = arith.select(_equal(peak, NO_NUMBER), f32(0.0), peak)
-        powers = [exp(arith.subf(x, base)) for x in piece]
-        kept = arith.mulf(before.total, exp(arith.subf(before.peak, base)))
-        total = arith.addf(kept, across(functools.reduce(arith.addf, powers), lanes, arith.addf))
-        inverse = arith.divf(f32(1.0), arith.select(_equal(total, 0.0), f32(1.0), total))
-        weights = [arith.mulf(power, inverse) for power in powers]
-        return RowStep(weights, arith.mulf(kept, inverse), RowState(peak, total))
+        exp = device_math.exp
+        peak = arith.maximumf(before.peak, across(tree(arith.maximumf, piece), lanes, arith.maximumf))
+        base = number_or_zero(peak)
+        weights = [arith.mulf(exp(arith.subf(x, base)), room.scale) for x in piece]
+        factor = exp(arith.subf(before.peak, base))
+        total = across(tree(arith.addf, weights), lanes, arith.addf)
+        return RowStep(weights, factor, RowState(peak, arith.addf(arith.mulf(before.total, factor), total)))
 
 
-def finished(value: ir.Value, state: RowState, body: ScoreBody) -> ir.Value:
-    """An element of the result. A row of nothing but -inf is NaN, unless the program hides that; no row at all is 0."""
+@dataclass(frozen=True)
+class Room:
+    """The power of two that weights are made smaller by, so that those of a row add up to less than 0.55.
+
+    exponent: its negative exponent, as i32.
+    """
+
+    exponent: ir.Value
+
+    @staticmethod
+    def of(columns: ir.Value) -> Room:
+        """Room for so many weights of at most 1.1."""
+        word = ir.IntegerType.get_signless(32)
+        number = arith.uitofp(ir.F32Type.get(), arith.index_cast(ir.IntegerType.get_signless(64), columns))
+        power = arith.shrui(arith.bitcast(word, number), arith.constant(word, _MANTISSA))
+        return Room(arith.subi(power, arith.constant(word, _BIAS - 2)))
+
+    @property
+    def scale(self) -> ir.Value:
+        """The power itself, at most 1, as f32."""
+        word = ir.IntegerType.get_signless(32)
+        bits = arith.shli(arith.subi(arith.constant(word, _BIAS), self.exponent), arith.constant(word, _MANTISSA))
+        return arith.bitcast(ir.F32Type.get(), bits)
+
+
+def over_total(total: ir.Value, body: ScoreBody) -> ir.Value:
+    """The number that the sums of a row are multiplied by in the end: 1 over the sum of its weights.
+
+    A row of nothing but -inf has no weights: its result is NaN, or 0, as are its sums, where the program hides that. No
+    columns at all give 0.
+    """
+    is_empty = _equal(total, 0.0)
+    inverse = arith.divf(f32(1.0), arith.select(is_empty, f32(1.0), total))
     if body.hides:
-        return value
-    is_hidden = arith.andi(_equal(state.total, 0.0), below(index_constant(0), body.sides.columns))
-    return arith.select(is_hidden, f32(math.nan), value)
+        return inverse
+    is_hidden = arith.andi(is_empty, below(index_constant(0), body.sides.columns))
+    return arith.select(is_hidden, f32(math.nan), inverse)
+
+
+def number_or_zero(peak: ir.Value) -> ir.Value:
+    """A largest element to subtract: 0 for -inf, of which it would make NaN."""
+    return arith.select(_equal(peak, NO_NUMBER), f32(0.0), peak)
+
+
+def tree(combine: Callable[[ir.Value, ir.Value], ir.Value], values: Sequence[ir.Value]) -> ir.Value:
+    """The combination of values, in as few dependent steps as there can be."""
+    while len(values) > 1:
+        pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
+        values = [combine(*pair) if len(pair) > 1 else pair[0] for pair in pairs]
+    return values[0]
 
 
 def across(value: ir.Value, lanes: int, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
     """The combination of the values of so many lanes, a power of two, in all of them."""
-    lane, _ = divided(thread(), WARP)
     offset = 1
     while offset < lanes:
-        value = combine(value, from_lane(value, arith.xori(lane, index_constant(offset))))
+        value = combine(value, from_lane_across(value, offset))
         offset *= 2
     return value
 
@@ -266,4 +332,7 @@ def _equal(value: ir.Value, number: float) -> ir.Value:
     return arith.cmpf(arith.CmpFPredicate.OEQ, value, f32(number))
 
 
-__all__ = ["AttentionTask", "Column", "RowState", "RowStep", "ScoreBody", "Sides", "across", "f32", "finished"]
+__all__ = [
+    "NO_NUMBER", "AttentionTask", "Column", "Room", "RowState", "RowStep", "ScoreBody", "Sides", "across", "f32",
+    "number_or_zero", "over_total", "tree",
+]  # fmt: skip

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import nvgpu
-from shlo_disc.lowering_gpu.block_loops import each_item
-from shlo_disc.lowering_gpu.grid import WARP, thread
+from shlo_disc.lowering_gpu.block_loops import each_item, when
+from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, plus, times
 from shlo_disc.lowering_gpu.product_form import Matrix
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
@@ -37,7 +37,7 @@ class SharedTile:
     shared: ir.Value
     start: int
     matrix: Matrix
-    aligned: ir.Value
+    aligned: bool
     rows: int
     row: int
 
@@ -48,40 +48,53 @@ class SharedTile:
 
     # ---- filling ----------------------------------------------------------------------------------------------------
 
-    def fetch(self, batch: Sequence[ir.Value], first: ir.Value) -> None:
-        """Begin to bring the rows from `first` on of a matrix of the batch. Copies of 16 bytes are one group."""
+    def fetch(self, batch: Sequence[ir.Value], first: ir.Value, is_whole: bool = False) -> None:
+        """Begin to bring the rows from `first` on of a matrix of the batch. Copies of 16 bytes are one group.
+
+        is_whole: the matrix has all rows of the tile.
+        """
         start = self.matrix.place(batch) if batch else index_constant(0)
-        items = index_constant(self.rows * (self.row // CHUNK))
-        choice = scf.IfOp(self.aligned, [], has_else=True)
-        for block, one in ((choice.then_block, self._copy), (choice.else_block, self._keep)):
-            with ir.InsertionPoint(block):
-                each_item(items, functools.partial(self._chunk, start, first, one))
-                scf.yield_([])
+        if self.aligned:
+            self._copy(start, first, is_whole)
+        else:
+            each_item(index_constant(self.rows * self._chunks), functools.partial(self._keep, start, first))
         nvgpu.close_group()
 
-    def _chunk(self, start: ir.Value, first: ir.Value, one: object, item: ir.Value) -> None:
-        """Eight elements of a row: where they go, where they come from, and how many of them there are."""
-        chunk, row = divided(item, self.row // CHUNK)
-        column, zero = times(chunk, CHUNK), index_constant(0)
+    def _copy(self, start: ir.Value, first: ir.Value, is_whole: bool) -> None:
+        """This thread's copies. What does not depend on `first` is kept apart, so that a loop over pieces has it once;
+        what does is the same for all threads. Where there is no row nothing is read, wherever that would be."""
+        stride, (*_, rows, inner) = self.matrix.strides[-2], self.matrix.sizes
+        count = self.rows * self._chunks
+        for shift in range(0, count, THREADS):
+            far = 0 if shift % self._chunks else shift // self._chunks
+            chunk, row = divided(thread() if far else plus(thread(), shift), self._chunks)
+            column = times(chunk, CHUNK)
+            present = arith.minui(arith.subi(inner, arith.minui(column, inner)), index_constant(CHUNK))
+            if not is_whole:
+                present = arith.select(below(arith.addi(first, plus(row, far)), rows), present, index_constant(0))
+            own = arith.addi(arith.addi(start, column), arith.muli(row, stride))
+            source = arith.addi(own, arith.muli(plus(first, far), stride))
+            target = arith.addi(plus(times(plus(row, far), self.row + CHUNK), self.start), column)
+            copy = functools.partial(nvgpu.copy_async, self.shared, target, self.matrix.memory, source, CHUNK, present)
+            is_known = shift + THREADS <= count
+            copy() if is_known else when(below(plus(thread(), shift), index_constant(count)), copy)
+
+    @property
+    def _chunks(self) -> int:
+        """Those of a row."""
+        return self.row // CHUNK
+
+    def _keep(self, start: ir.Value, first: ir.Value, item: ir.Value) -> None:
+        """Copy the elements of a chunk one by one."""
+        chunk, row = divided(item, self._chunks)
+        column, from_ = times(chunk, CHUNK), arith.addi(first, row)
         target = arith.addi(plus(times(row, self.row + CHUNK), self.start), column)
         *_, rows, inner = self.matrix.sizes
-        from_ = arith.addi(first, row)
-        is_there = below(from_, rows)
-        begin = arith.minui(column, inner)
-        present = arith.minui(arith.subi(inner, begin), index_constant(CHUNK))
-        present = arith.select(is_there, present, zero)
-        from_ = arith.muli(arith.select(is_there, from_, zero), self.matrix.strides[-2])
-        one(target, arith.addi(start, from_), column, present)  # type: ignore[operator]
-
-    def _copy(self, target: ir.Value, row: ir.Value, column: ir.Value, present: ir.Value) -> None:
-        at = arith.select(below(index_constant(0), present), arith.addi(row, column), index_constant(0))
-        nvgpu.copy_async(self.shared, target, self.matrix.memory, at, CHUNK, present)
-
-    def _keep(self, target: ir.Value, row: ir.Value, column: ir.Value, present: ir.Value) -> None:
+        begin = arith.addi(start, arith.muli(from_, self.matrix.strides[-2]))
         for offset in range(CHUNK):
-            at = arith.addi(row, arith.muli(plus(column, offset), self.matrix.strides[-1]))
-            value = self._element(below(index_constant(offset), present), at)
-            memref.store(value, self.shared, [plus(target, offset)])
+            is_there = arith.andi(below(from_, rows), below(plus(column, offset), inner))
+            at = arith.addi(begin, arith.muli(plus(column, offset), self.matrix.strides[-1]))
+            memref.store(self._element(is_there, at), self.shared, [plus(target, offset)])
 
     def _element(self, is_there: ir.Value, at: ir.Value) -> ir.Value:
         type_ = ir.MemRefType(self.shared.type).element_type

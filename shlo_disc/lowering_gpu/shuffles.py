@@ -24,6 +24,11 @@ def from_lane(value: ir.Value, lane: ir.Value) -> ir.Value:
     return narrow(gpu.ShuffleOp(wide(value), number, width, gpu.ShuffleMode.IDX).shuffleResult, value.type)
 
 
+def from_lane_across(value: ir.Value, offset: int) -> ir.Value:
+    """The value of the lane whose number differs in the bits of `offset`."""
+    return _shuffled(value, offset, gpu.ShuffleMode.XOR)
+
+
 def wide(value: ir.Value) -> ir.Value:
     """A value as one or more words."""
     word = ir.IntegerType.get_signless(32)

@@ -1,32 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Attention of f16 and bf16 on tensor cores (FlashAttention-2, Dao 2023).
 
-A warp has 16 rows of a block's tile for itself, with their queries, and what was added up for them, in registers. Keys
-and values of a piece are in shared memory: while scores are made of the keys the values come, and while the values are
-weighed the next keys do. The fragments of scores that `mma.sync` leaves are, rounded, those that it takes as weights.
+A warp has 16 rows of a block's tile for itself, with what was added up for them in registers; their queries are there
+as well, or in shared memory where it has room for them. Keys and values of a piece are in shared memory: while scores
+and weights are made of the keys the values come, and while the values are weighed the next keys do. The fragments of
+scores that `mma.sync` leaves are, rounded, those that it takes as weights. The sums of the weights are a column of the
+result, for a column of ones of the values.
+
+A kernel has two bodies, of which the block takes one: with asynchronous copies of 16 bytes, or element by element where
+a matrix is not aligned.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from shlo_disc.lowering.element_types import Element, element_of
 from shlo_disc.lowering.elements import splat_constant
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.lowering_gpu import device_math, nvgpu
+from shlo_disc.lowering_gpu import nvgpu
 from shlo_disc.lowering_gpu.attention_pieces import Pieces
-from shlo_disc.lowering_gpu.attention_rows import AttentionTask, RowState, RowStep, ScoreBody, Sides, finished
+from shlo_disc.lowering_gpu.attention_rows import NO_NUMBER, AttentionTask, ScoreBody, Sides, f32, over_total
 from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame, shared_array
-from shlo_disc.lowering_gpu.product_form import Matrix, indices_of
+from shlo_disc.lowering_gpu.product_form import indices_of
 from shlo_disc.lowering_gpu.shared_tile import CHUNK, FRAGMENT, SharedTile, is_aligned
-from shlo_disc.shape_dialect.dialect.problems import Operand
-from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, vector
+from shlo_disc.lowering_gpu.tensor_softmax import RowPart, RowWeights, TensorSoftmax
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf, vector
 
 Values = list[ir.Value]
+Queries = Callable[[int], ir.Value]
 
 ROWS = THREADS // WARP * FRAGMENT
 """Rows of a block."""
@@ -42,6 +49,9 @@ HALVES = 2
 
 LANES = 4
 """Lanes that share their rows."""
+
+SHARED_ELEMENTS = (48 << 10) // 2
+"""Elements of shared memory that every launch has."""
 
 NARROW = 64
 """Elements of a head up to which a thread needs no more than 128 registers."""
@@ -61,25 +71,35 @@ class TensorAttention:
         if max(self.depth, self.width) <= NARROW:  # two blocks have registers: one works while the other waits
             word = ir.IntegerType.get_signless(32)
             frame.function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(word, 2)
-        rooms = [SharedTile.room(ROWS, self.depth), *(SharedTile.room(COLUMNS, n) for n in (self.depth, self.width))]
-        self.shared = shared_array(frame.function, 0, max(rooms[0], rooms[1] + rooms[2]), self.element)
+        queries = SharedTile.room(ROWS, self.depth)
+        keys, values = (SharedTile.room(COLUMNS, n) for n in (self.depth, self.width))
+        self.keeps_queries = queries + keys + values <= SHARED_ELEMENTS
+        begin = queries if self.keeps_queries else 0
+        self.shared = shared_array(frame.function, 0, max(queries, begin + keys + values), self.element)
         problem, sides = task.problem, self.sides
-
-        def tile(operand: Operand, matrix: Matrix, start: int, rows: int, row: int) -> SharedTile:
-            aligned = is_aligned(frame.entry.arguments[operand.number], operand.start, matrix.strides)
-            return SharedTile(self.shared, start, matrix, aligned, rows, row)
-
-        self.queries = tile(problem.query, sides.query, 0, ROWS, self.depth)
-        self.keys = tile(problem.key, sides.key, 0, COLUMNS, self.depth)
-        self.values = tile(problem.value, sides.value, rooms[1], COLUMNS, self.width)
+        operands = ((problem.query, sides.query), (problem.key, sides.key), (problem.value, sides.value))
+        self.are_aligned = functools.reduce(
+            arith.andi, (is_aligned(frame.entry.arguments[o.number], o.start, matrix.strides) for o, matrix in operands)
+        )
+        self.queries = SharedTile(self.shared, 0, sides.query, True, ROWS, self.depth)
+        self.keys = SharedTile(self.shared, begin, sides.key, True, COLUMNS, self.depth)
+        self.values = SharedTile(self.shared, begin + keys, sides.value, True, COLUMNS, self.width)
         lane, self.warp = divided(thread(), WARP)
         self.in_group, self.group = divided(lane, LANES)
-        self.pieces = Pieces(frame, self.body, COLUMNS, _states)
+        self.softmax = TensorSoftmax(self.sides.columns, self.element, LANES)
+        self.pieces = Pieces(frame, self.body, COLUMNS, lambda carried: carried[:HALVES])
 
     def write(self) -> None:
         """All tiles, one block a tile at a time."""
         counts = [*self.sides.batch, parts(self.sides.rows, ROWS)]
-        each_block(functools.reduce(arith.muli, counts), lambda item: self._tile(indices_of(item, counts)))
+        choice = scf.IfOp(self.are_aligned, [], has_else=True)
+        for block, aligned in ((choice.then_block, True), (choice.else_block, False)):
+            self.queries, self.keys, self.values = (
+                dataclasses.replace(tile, aligned=aligned) for tile in (self.queries, self.keys, self.values)
+            )
+            with ir.InsertionPoint(block):
+                each_block(functools.reduce(arith.muli, counts), lambda item: self._tile(indices_of(item, counts)))
+                scf.yield_([])
 
     def _tile(self, place: Values) -> None:
         """A tile of rows of a matrix."""
@@ -90,74 +110,92 @@ class TensorAttention:
         self.rows = [plus(own, CHUNK * half) for half in range(HALVES)]
         self.places = [self.body.place(self.matrix, row) for row in self.rows]
         zero = splat_constant(ir.VectorType.get([2, 2], ir.F32Type.get()))
-        states = [v for _ in range(HALVES) for v in (RowState.start().peak, RowState.start().total)]
         self.keys.fetch(self.matrix, index_constant(0))
-        step = functools.partial(self._piece, left)
-        start = [*states, *[zero] * (self.width // CHUNK)]
-        found = self.pieces.over(plus(first, ROWS), start, step)
-        # For keys that nobody needs: they lie where this thread brings queries of the next tile.
+        is_near = arith.constant(ir.IntegerType.get_signless(1), 1)
+        start = [*[f32(NO_NUMBER)] * HALVES, is_near, *[zero] * (self.width // CHUNK + 1)]
+        found = self.pieces.over(first, ROWS, start, functools.partial(self._piece, left), splits=self.keys.aligned)
+        # For keys that nobody needs: they lie where this thread brings keys, or queries, of the next tile.
         nvgpu.wait_for_groups(0)
-        self._store(_states(found), found[2 * HALVES :])
+        if not self.keeps_queries:
+            gpu.barrier()  # behind it, nobody reads values, which lie where queries come
+        self._store(found[HALVES + 1 :])
 
-    def _queries(self, first: ir.Value) -> Values:
-        """The fragments of this warp's rows. They come by way of the memory of keys and values."""
-        self.queries.fetch(self.matrix, first)
-        nvgpu.wait_for_groups(0)
-        gpu.barrier()
+    def _queries(self, first: ir.Value) -> Queries:
+        """The fragments of this warp's rows, by their first element of a head.
+
+        They stay in shared memory, or come by way of that of keys and values.
+        """
         row = times(self.warp, FRAGMENT)
-        found = [self.queries.left(row, depth) for depth in range(0, self.depth, FRAGMENT)]
+        self.queries.fetch(self.matrix, first)
+        if self.keeps_queries:
+            return functools.partial(self.queries.left, row)
+        nvgpu.wait_for_groups(0)
         gpu.barrier()
-        return found
+        found = {depth: self.queries.left(row, depth) for depth in range(0, self.depth, FRAGMENT)}
+        gpu.barrier()
+        return found.__getitem__
 
-    def _piece(self, left: Values, first: ir.Value, carried: Values) -> Values:
+    def _piece(self, left: Queries, first: ir.Value, carried: Values, is_whole: bool) -> Values:
         """The columns from `first` on, whose keys are on their way."""
-        self.values.fetch(self.matrix, first)
-        nvgpu.wait_for_groups(1)
-        gpu.barrier()
+        nvgpu.wait_for_groups(0)
+        gpu.barrier()  # behind it, keys are there, and nobody reads the values of the piece before
+        self.values.fetch(self.matrix, first, is_whole)
         scores = self._scores(left)
-        gpu.barrier()
+        parts = [self._part(half, first, scores, carried[half], is_whole) for half in range(HALVES)]
+        peaks, (was_near, *sums) = carried[:HALVES], carried[HALVES:]
+        steps, is_near = self.softmax.of(parts, was_near)
+        sums = self._scaled(steps, peaks, sums)
+        nvgpu.wait_for_groups(0)
+        gpu.barrier()  # behind it, values are there, and nobody reads keys
         self.keys.fetch(self.matrix, plus(first, COLUMNS))
-        steps = [self._step(half, first, scores, state) for half, state in enumerate(_states(carried))]
-        factors = [step.factor for step in steps for _ in range(2)]
-        factor = vector.from_elements(ir.VectorType.get([HALVES, 2], ir.F32Type.get()), factors)
-        sums = [arith.mulf(four, factor) for four in carried[2 * HALVES :]]
-        nvgpu.wait_for_groups(1)
-        gpu.barrier()
-        sums = self._weighed([step.weights for step in steps], sums)
-        gpu.barrier()
-        return [*(v for step in steps for v in (step.state.peak, step.state.total)), *sums]
+        return [*(step.peak for step in steps), is_near, *self._weighed([step.weights for step in steps], sums)]
 
-    def _scores(self, left: Values) -> Values:
+    def _scores(self, left: Queries) -> Values:
         """The scores of a warp's rows and a piece's columns, fragment by fragment."""
         sums: Values = [splat_constant(ir.VectorType.get([2, 2], ir.F32Type.get()))] * PAIRS
-        for number, queries in enumerate(left):
+        for depth in range(0, self.depth, FRAGMENT):
+            queries = left(depth)
             keys = [
-                half
-                for column in range(0, COLUMNS, FRAGMENT)
-                for half in self.keys.right_by_columns(column, number * FRAGMENT)
+                half for column in range(0, COLUMNS, FRAGMENT) for half in self.keys.right_by_columns(column, depth)
             ]
             sums = [nvgpu.multiply_add(queries, key, total) for key, total in zip(keys, sums, strict=True)]
         return sums
 
-    def _step(self, half: int, first: ir.Value, scores: Values, state: RowState) -> RowStep:
-        """The softmax of one of a lane's rows."""
-        column = self.body.columns(first, times(self.in_group, 2), COLUMNS)
-        x = [
-            self.body.at(self.places[half], column(CHUNK * pair + one), vector.extract(four, [], [half, one]))
+    def _part(self, half: int, first: ir.Value, scores: Values, before: ir.Value, is_whole: bool) -> RowPart:
+        """The elements of one of a lane's rows."""
+        column = self.body.columns(first, times(self.in_group, 2), COLUMNS, is_whole)
+        at = self.body.scaled_at if is_whole else self.body.at
+        y = [
+            at(self.places[half], column(CHUNK * pair + one), vector.extract(four, [], [half, one]))
             for pair, four in enumerate(scores)
             for one in range(2)
         ]
-        return RowStep.of(x, state, LANES, device_math.fast_exp)
+        return RowPart(y, self.body.scaled.factor if is_whole else 1.0, before)
+
+    def _scaled(self, steps: Sequence[RowWeights], before: Values, sums: Values) -> Values:
+        """The sums of earlier pieces times their factors, which are 1 where the largest elements have not changed."""
+        is_new = [
+            arith.cmpf(arith.CmpFPredicate.UNE, step.peak, peak) for step, peak in zip(steps, before, strict=True)
+        ]
+        choice = scf.IfOp(functools.reduce(arith.ori, is_new), [v.type for v in sums], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            factors = [step.factor for step in steps for _ in range(2)]
+            factor = vector.from_elements(ir.VectorType.get([HALVES, 2], ir.F32Type.get()), factors)
+            scf.yield_([arith.mulf(four, factor) for four in sums])
+        with ir.InsertionPoint(choice.else_block):
+            scf.yield_(sums)
+        return list(choice.results)
 
     def _weighed(self, weights: Sequence[Values], sums: Values) -> Values:
-        """Add the values of a piece, times the weights of a lane's rows."""
+        """Add the values of a piece, times the weights of a lane's rows. The last sums are those of the weights."""
+        one = splat_constant(ir.VectorType.get([2, 2], self.element), 1)
         for row in range(0, COLUMNS, FRAGMENT):
             pairs = range(row // CHUNK * 2, (row + FRAGMENT) // CHUNK * 2, 2)
             left = self._rounded([w for i in pairs for own in weights for w in own[i : i + 2]])
             values = [
                 half for column in range(0, self.width, FRAGMENT) for half in self.values.right_by_rows(row, column)
             ]
-            sums = [nvgpu.multiply_add(left, value, total) for value, total in zip(values, sums, strict=True)]
+            sums = [nvgpu.multiply_add(left, value, total) for value, total in zip([*values, one], sums, strict=True)]
         return sums
 
     def _rounded(self, weights: Values) -> ir.Value:
@@ -165,24 +203,21 @@ class TensorAttention:
         wide = vector.from_elements(ir.VectorType.get([4, 2], ir.F32Type.get()), weights)
         return arith.truncf(ir.VectorType.get([4, 2], self.element), wide)
 
-    def _store(self, states: Sequence[RowState], sums: Values) -> None:
+    def _store(self, sums: Values) -> None:
         """Write what the result has of this lane's sums."""
-        for half, (row, state) in enumerate(zip(self.rows, states, strict=True)):
-            when(below(row, self.sides.rows), functools.partial(self._store_row, half, row, state, sums))
+        for half, row in enumerate(self.rows):
+            when(below(row, self.sides.rows), functools.partial(self._store_row, half, row, sums))
 
-    def _store_row(self, half: int, row: ir.Value, state: RowState, sums: Values) -> None:
+    def _store_row(self, half: int, row: ir.Value, sums: Values) -> None:
         result, own = self.sides.result, times(self.in_group, 2)
+        *sums, totals = sums
+        inverse = over_total(vector.extract(totals, [], [half, 0]), self.body)
         for number, four in enumerate(sums):
             for one in range(2):
                 at = plus(own, number * CHUNK + one)
-                value = finished(vector.extract(four, [], [half, one]), state, self.body)
+                value = arith.mulf(vector.extract(four, [], [half, one]), inverse)
                 value = value if value.type == self.result else arith.truncf(self.result, value)
                 place = result.place((*self.matrix, row, at))
                 store = functools.partial(memref.store, value, result.memory, [place])
                 is_known = number * CHUNK + CHUNK <= self.real_width
                 store() if is_known else when(below(at, index_constant(self.real_width)), store)
-
-
-def _states(carried: Values) -> list[RowState]:
-    """Those of a lane's rows, as a loop carries them."""
-    return [RowState(*carried[i : i + 2]) for i in range(0, 2 * HALVES, 2)]

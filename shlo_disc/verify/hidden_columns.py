@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
+from shlo_disc.shape_dialect.dialect.names import SEEN
 from shlo_disc.shape_dialect.dialect.problems import MOST_REACH, AttentionProblem, Causal
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, dims_of_attr, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
@@ -38,13 +39,27 @@ def wrong_mask(rows: func.FuncOp, x: ir.Value, problem: AttentionProblem) -> str
         return ""
     if len(dims) < 2 or problem.rows.size != dims[-2]:
         return "its mask counts other rows than those of its matrices"
-    ranges = (_Ranges(rows, sizes).of(x, index) for sizes, index in _samples(rows, dims, causal))
-    is_right = causal.bound is not None and all(found[1] <= causal.bound for found in ranges)
-    return "" if is_right else "columns that its mask should hide may be larger than their bound"
+    ranges = (_Ranges(rows, sizes).of(x, index) for sizes, index in _samples(rows, dims, causal, hidden=True))
+    if causal.bound is None or any(found[1] > causal.bound for found in ranges):
+        return "columns that its mask should hide may be larger than their bound"
+    is_right = all(_is_right(rows, op.operation, causal) for op in rows.entry_block.operations if SEEN in op.attributes)
+    return "" if is_right else "a comparison is said to be something else than it is in columns that its mask shows"
 
 
-def _samples(rows: func.FuncOp, dims: Dims, causal: Causal) -> Iterator[tuple[Mapping[str, int], Index]]:
-    """Numbers for the symbols, and hidden elements."""
+def _is_right(rows: func.FuncOp, op: ir.Operation, causal: Causal) -> bool:
+    """Tells whether what is said of a comparison in seen columns holds in some of them."""
+    row, column, truth = ir.DenseI64ArrayAttr(op.attributes[SEEN])
+    dims = dims_of(op.results[0])
+    for sizes, (*_, at, across) in _samples(rows, (dims[row], dims[column]), causal, hidden=False):
+        index = [0] * len(dims)
+        index[row], index[column] = at, across
+        if _Ranges(rows, sizes).of(op.results[0], tuple(index)) != (truth, truth):
+            return False
+    return True
+
+
+def _samples(rows: func.FuncOp, dims: Dims, causal: Causal, hidden: bool) -> Iterator[tuple[Mapping[str, int], Index]]:
+    """Numbers for the symbols, and elements that are hidden, or that are not."""
     values = [v for op in rows.entry_block.operations for v in (*op.operands, *op.results)]
     exprs = [*(d for v in values for d in dims_of(v)), causal.offset, causal.reach]
     names = sorted({name for expr in exprs for name in expr.symbols()})
@@ -55,8 +70,9 @@ def _samples(rows: func.FuncOp, dims: Dims, causal: Causal) -> Iterator[tuple[Ma
             continue
         offset = causal.offset.evaluate(sizes)
         for row in sorted({0, shape[-2] // 2, shape[-2] - 1}):
-            hidden = {max(0, row + offset + 1), shape[-1] - 1}
-            for column in (c for c in hidden if row + offset < c < shape[-1]):
+            last = row + offset
+            columns = {max(0, last + 1), shape[-1] - 1} if hidden else {0, min(last, shape[-1] - 1)}
+            for column in (c for c in columns if 0 <= c < shape[-1] and (c > last) == hidden):
                 yield sizes, (*(size - 1 for size in shape[:-2]), row, column)
 
 

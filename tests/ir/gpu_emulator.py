@@ -23,6 +23,7 @@ from shlo_disc.shape_dialect.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.shape_dialect.mlir import ir
 from tests.ir.gpu_accesses import Accesses
 from tests.ir.gpu_hopper import TensorMap, Warpgroups, shared_bytes_of
+from tests.ir.gpu_intrinsics import INTRINSICS
 from tests.ir.gpu_vectors import VectorOps, of_each
 
 WARP = 32
@@ -175,6 +176,9 @@ class Block(VectorOps, Warpgroups):
             operands[1] = np.where(operands[1] == 0, np.ones_like(operands[1]), operands[1])
         return np.asarray(SCALARS[name](op, dtype, *operands)).astype(dtype, copy=False)
 
+    def _llvm_call_intrinsic(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        return [INTRINSICS[ir.StringAttr(op.attributes["intrin"]).value](*(env[v] for v in op.operands))]
+
     def _arith_constant(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         shape, value = (self.threads, *shape_of(op.results[0].type)), op.attributes["value"]
         number = value.get_splat_value() if isinstance(value, ir.DenseElementsAttr) else value
@@ -305,7 +309,8 @@ class Block(VectorOps, Warpgroups):
         value, offset, width = (env[v] for v in op.operands)
         assert (width == WARP).all() and value.dtype.itemsize >= 4
         mode = re.findall(r"\w+", str(op.attributes["mode"]))[-1]
-        source = offset if mode == "idx" else self.lane % WARP + DIRECTIONS[mode] * offset
+        lane = self.lane % WARP
+        source = {"idx": offset, "xor": lane ^ offset}.get(mode, lane + DIRECTIONS.get(mode, 0) * offset)
         valid = (source >= 0) & (source < WARP)
         return [value[np.where(valid, self.lane - self.lane % WARP + source, self.lane)], valid]
 

@@ -22,6 +22,7 @@ from shlo_disc.shape_dialect.dialect.names import (
     PARTICIPANTS,
     PRECISION,
     PRODUCTS,
+    SEEN,
     SEGMENT,
     STAGE,
     VARIANT,
@@ -133,6 +134,15 @@ def _check_precision(v: Scope, op: ir.Operation) -> None:
         raise Malformed(f"there is no precision {precision!r}; there are {', '.join(PRECISIONS[1:])}")
 
 
+def _check_seen(v: Scope, op: ir.Operation) -> None:
+    """The axes of rows and of columns of a comparison that is a causal mask, and 1 or 0: its truth in columns that are
+    not hidden."""
+    numbers = list(as_kind(ir.DenseI64ArrayAttr, op.attributes[SEEN], "axes and a truth"))
+    rank = ir.RankedTensorType(op.results[0].type).rank
+    if len(numbers) != 3 or not 0 <= numbers[0] < numbers[1] < rank or numbers[2] not in (0, 1):
+        raise Malformed(f"{numbers} is not an axis of rows, one of columns after it, and a truth")
+
+
 def _check_layout(v: Scope, op: ir.Operation) -> None:
     """On an argument or result that is not row-major: for each axis, the axis that it is in JAX."""
     raise Malformed(f"{LAYOUT} stands on arguments and results")
@@ -160,6 +170,7 @@ ATTRIBUTES: dict[str, Use] = {
     GROUPS: Use(_CONVOLUTIONS, _check_groups, "import"),
     WINDOW: Use(_WINDOWED, _check_window, "import"),
     PRECISION: Use(PRODUCTS, _check_precision, "import"),
+    SEEN: Use(("stablehlo.compare",), _check_seen, "fuse"),
     LAYOUT: Use(("func.func",), _check_layout, "import"),
     KERNEL: Use(("func.call",), check_choice, "kernels"),
     kinds.FUSION: Use(("func.func",), _check_fusion, "fuse"),

@@ -27,5 +27,9 @@ SEGMENT = "disc.segment"
 PRECISION = "disc.precision"
 """On a product of a program for GPUs: one of `PRECISIONS`. One without the attribute takes all bits of its sides."""
 
+SEEN = "disc.seen"
+"""On a comparison in the row kernel of an attention that has a causal mask: its axes of rows and of columns, and 1 or
+0, what it is in all columns that the mask lets a row see."""
+
 PRODUCTS = tuple(f"stablehlo.{name}" for name in ("convolution", "dot", "dot_general", "dynamic_conv", "einsum"))
 """The ops that are products."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 
+from shlo_disc.shape_dialect.dialect.names import SEEN
 from shlo_disc.shape_dialect.dialect.problems import MOST_REACH, Causal
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
@@ -41,23 +42,27 @@ def causal_columns(scores: Scores) -> Causal | None:
 
 
 def hidden_columns(scores: Scores) -> Causal | None:
-    """The columns that a mask hides of the rows of a softmax, whatever the scores are."""
+    """The columns that a mask hides of the rows of a softmax, whatever the scores are. Marks the mask's comparisons."""
     proof = HIDDEN_COLUMNS.match(lambda s: _Proof.of(s, None), scores)
     if proof is None or proof.offset is None or proof.x.hidden is None:
         return None
+    for op, seen in proof.masks.items():
+        op.attributes[SEEN] = ir.DenseI64ArrayAttr.get(seen)
     return Causal(proof.offset, proof.reach, 0, float(proof.x.hidden.high))
 
 
 class _Proof(MaskWalk):
     """A walk over a kernel whose mask compares rows with columns: those up to `row + offset` are let through.
 
-    reach: the largest number that a position of 32 bits is part of.
+    reach: the largest number that a position of 32 bits is part of. masks: the comparisons, with the axes of rows and
+    of columns that they compare, and what they are in columns that are let through.
     """
 
     def __init__(self, scores: Scores, magnitude: int | None):
         super().__init__(scores, magnitude)
         self.offset: Expr | None = None
         self.reach = Expr.const(0)
+        self.masks: dict[ir.Operation, tuple[int, int, int]] = {}
 
     @staticmethod
     def of(scores: Scores, magnitude: int | None) -> _Proof | None:
@@ -107,6 +112,7 @@ class _Proof(MaskWalk):
             return unknown
         self.offset = offset
         seen, hidden = (ONE, ZERO) if lets_through else (ZERO, ONE)
+        self.masks[op] = (axes[0], axes[1], int(lets_through))
         return MaskedValue(seen, hidden, (axes[0], axes[1]))
 
 

@@ -18,6 +18,7 @@ from shlo_disc.options import Options
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.verify import verify_fusions
+from tests.unit.shape_dialect.test_dialect_verifier import refusal
 
 ARGUMENTS = tuple((f"b, {size}, 8", "float32") for size in "qkk")
 
@@ -87,3 +88,23 @@ def test_another_number_of_rows_is_wrong() -> None:
     assert text != fused("-inf")
     with pytest.raises(CompilerError, match="counts other rows"):
         check(text)
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_comparisons_are_marked_and_what_is_said_of_them_is_checked(name: str) -> None:
+    ((before, truth),) = re.findall(r"(disc.seen = array<i64: 1, 2, )([01])>", fused(name))
+    check(fused(name))
+    with pytest.raises(CompilerError, match="a comparison is said to be something else"):
+        check(fused(name).replace(f"{before}{truth}>", f"{before}{1 - int(truth)}>"))
+
+
+def test_another_place_of_a_comparison_is_wrong() -> None:
+    text = fused("-inf").replace("disc.seen = array<i64: 1, 2, 1>", "disc.seen = array<i64: 0, 2, 1>")
+    with pytest.raises(CompilerError, match="a comparison is said to be something else"):
+        check(text)
+
+
+@pytest.mark.parametrize("wrong", ["2, 1, 1", "1, 3, 1", "1, 2, 2", "1, 2"])
+def test_axes_and_a_truth_are_said_of_a_comparison(wrong: str) -> None:
+    assert refusal(fused("-inf")) == ""
+    assert "is not an axis of rows" in refusal(fused("-inf").replace("array<i64: 1, 2, 1>", f"array<i64: {wrong}>"))
