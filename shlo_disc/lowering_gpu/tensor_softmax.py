@@ -4,7 +4,8 @@
 A weight is 2^(x log2(e) - base), one multiplication and addition and one instruction of the GPU, where `base` is the
 largest element of the row times log2(e), rounded, and the power of two that weights are made smaller by. What `base` is
 rounded by is the same for all weights of a row, and so for their sum. The error of a weight, relative to the others, is
-at most 2^-17: 2^-22 of the instruction, and half a unit in the last place of an exponent below 128.
+at most 2^-17: 2^-22 of the instruction, and half a unit in the last place of an exponent below 128. A factor of the
+program that is no power of two, and is multiplied with log2(e), adds 2^-24 of x, as much as its own rounding of x.
 
 That base is rounded by little only while the largest element is NEAR zero. Beyond, and where an earlier one was, the
 difference to the largest element is taken first. Both ways are for the same bases, so rows may change from one to the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is known in whole pieces of an attention's rows, where all columns are there and a causal mask hides none."""
+"""Facts of whole pieces of an attention's rows, in which all columns are there and a causal mask hides none."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class WholePieces:
         return {value: functools.partial(at, mask) for value, mask in self.masks.items()}
 
     def scaled(self, x: ir.Value) -> Scaled:
-        """What a softmax is of, without the selects that are decided, and without the multiplication of f32 by a number
+        """The operand of a softmax, without the selects that are decided, and without the multiplication of f32 by a number
         that is left."""
         rank, maker = len(dims_of(x)), defining_op(x)
         while maker is not None and maker.name == "stablehlo.select":
