@@ -3,7 +3,8 @@
 
 A block of threads takes a tile of rows of one matrix and goes over the keys piece by piece, with the softmax done as
 they come (`attention_rows`); the scores of a piece never leave it (FlashAttention-2, Dao 2023). Elements of f16 and
-bf16 are multiplied by tensor cores (`tensor_attention`). For f32:
+bf16 are multiplied by tensor cores (`tensor_attention`), and those of f32 where TF32 is allowed (`tf32_attention`).
+Else, for f32:
 
 Threads stand in a square of 16 x 16, and each has SIDE x SIDE scores of a piece, as in `product_kernel`. Weights go
 through the memory of the block, columns first; a thread then adds up SIDE rows of every 16th element of the result.
@@ -27,6 +28,7 @@ from shlo_disc.lowering_gpu.kernel import GpuFrame, shared_array
 from shlo_disc.lowering_gpu.product_form import ProductForm, indices_of
 from shlo_disc.lowering_gpu.product_side import DEPTH, PITCH, SIDE, TILE, Side
 from shlo_disc.lowering_gpu.tensor_attention import ROWS, TensorAttention
+from shlo_disc.lowering_gpu.tf32_attention import Tf32Attention
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
@@ -40,9 +42,10 @@ def build_attention(frame: GpuFrame) -> tuple[Expr, Expr]:
     """Emits the body of a kernel; returns how many blocks have work, and the cost of what one does."""
     task = AttentionTask.of(frame.fusion)
     problem = task.problem
-    is_half = Element(problem.element).is_half
-    (TensorAttention if is_half else _PlainAttention)(frame, task).write()
-    tile = ROWS if is_half else TILE
+    is_half, is_tf32 = Element(problem.element).is_half, Tf32Attention.is_for(task)
+    kind = TensorAttention if is_half else Tf32Attention if is_tf32 else _PlainAttention
+    kind(frame, task).write()
+    tile = ROWS if is_half or is_tf32 else TILE
     blocks = functools.reduce(Expr.__mul__, (axis.size for axis in problem.batch), ceildiv(problem.rows.size, tile))
     return blocks, problem.columns * tile * (task.depth + task.width)
 

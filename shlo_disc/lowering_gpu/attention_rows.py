@@ -27,10 +27,12 @@ from shlo_disc.lowering_gpu.product_form import Matrix
 from shlo_disc.lowering_gpu.shuffles import from_lane_across
 from shlo_disc.lowering_gpu.whole_pieces import WholePieces
 from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
+from shlo_disc.shape_dialect.dialect.names import PRECISION, PRODUCTS
 from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, Operand
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.mlir import arith, func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.shape_dialect.utils.structure import Structure
 
 Values = list[ir.Value]
@@ -68,7 +70,25 @@ class AttentionTask:
     def key(self) -> Hashable:
         """Equal for attentions that are one kernel: all but the names of their functions."""
         types = tuple(v.type for v in self.fusion.entry_block.arguments), tuple(self.fusion.type.results)
-        return types, self.problem, self.what.row_operands, Structure(self.rows, None).key
+        return types, self.problem, self.what.row_operands, self.allows_tf32, Structure(self.rows, None).key
+
+    @property
+    def allows_tf32(self) -> bool:
+        """Tells whether the program asks for no more than TF32 of both products."""
+        functions = {
+            f.name.value: f for f in self.fusion.operation.parent.opview.body.operations if isinstance(f, func.FuncOp)
+        }
+        called = [
+            functions[callee_of(op.operation)]
+            for op in self.fusion.entry_block.operations
+            if op.operation.name == "func.call"
+        ]
+        products = [
+            op for function in called for op in function.entry_block.operations if op.operation.name in PRODUCTS
+        ]
+        return all(
+            PRECISION in op.attributes and ir.StringAttr(op.attributes[PRECISION]).value == "tf32" for op in products
+        )
 
     @property
     def depth(self) -> int:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tiles of matrices of f16 or bf16 in shared memory, from where tensor cores read them.
+"""Tiles of matrices of f16, bf16 or f32 in shared memory, from where tensor cores read them.
 
-Rows run along what neighbours in memory are, and are eight elements longer than what is in them, so that the eight rows
-of a fragment lie in different banks. What is outside of the matrix is zeros.
+Rows run along what neighbours in memory are, and are 16 bytes longer than what is in them, so that the eight rows of a
+fragment lie in different banks. What is outside of the matrix is zeros.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shlo_disc.lowering.positions import index_constant
@@ -17,10 +17,11 @@ from shlo_disc.lowering_gpu.block_loops import each_item, when
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, plus, times
 from shlo_disc.lowering_gpu.product_form import Matrix
+from shlo_disc.shape_dialect.dialect.types import bytes_of
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
 
-CHUNK = 8
-"""Elements of 16 bytes."""
+MATRIX = 8
+"""Rows of 16 bytes of one of the matrices that `ldmatrix` reads."""
 
 FRAGMENT = 16
 """Rows, or columns, that one `ldmatrix` of four matrices reads."""
@@ -41,10 +42,20 @@ class SharedTile:
     rows: int
     row: int
 
-    @staticmethod
-    def room(rows: int, row: int) -> int:
-        """Elements of a tile, with what is between its rows."""
-        return rows * (row + CHUNK)
+    @property
+    def element(self) -> ir.Type:
+        """The type of the elements."""
+        return ir.MemRefType(self.shared.type).element_type
+
+    @property
+    def chunk(self) -> int:
+        """Elements of 16 bytes."""
+        return chunk_of(self.element)
+
+    @property
+    def pitch(self) -> int:
+        """Elements from a row to the next."""
+        return self.row + self.chunk
 
     # ---- filling ----------------------------------------------------------------------------------------------------
 
@@ -68,42 +79,56 @@ class SharedTile:
         for shift in range(0, count, THREADS):
             far = 0 if shift % self._chunks else shift // self._chunks
             chunk, row = divided(thread() if far else plus(thread(), shift), self._chunks)
-            column = times(chunk, CHUNK)
-            present = arith.minui(arith.subi(inner, arith.minui(column, inner)), index_constant(CHUNK))
+            column = times(chunk, self.chunk)
+            present = arith.minui(arith.subi(inner, arith.minui(column, inner)), index_constant(self.chunk))
             if not is_whole:
                 present = arith.select(below(arith.addi(first, plus(row, far)), rows), present, index_constant(0))
             own = arith.addi(arith.addi(start, column), arith.muli(row, stride))
             source = arith.addi(own, arith.muli(plus(first, far), stride))
-            target = arith.addi(plus(times(plus(row, far), self.row + CHUNK), self.start), column)
-            copy = functools.partial(nvgpu.copy_async, self.shared, target, self.matrix.memory, source, CHUNK, present)
+            target = arith.addi(plus(times(plus(row, far), self.pitch), self.start), column)
+            copy = functools.partial(
+                nvgpu.copy_async, self.shared, target, self.matrix.memory, source, self.chunk, present
+            )
             is_known = shift + THREADS <= count
             copy() if is_known else when(below(plus(thread(), shift), index_constant(count)), copy)
 
     @property
     def _chunks(self) -> int:
         """Those of a row."""
-        return self.row // CHUNK
+        return self.row // self.chunk
 
     def _keep(self, start: ir.Value, first: ir.Value, item: ir.Value) -> None:
         """Copy the elements of a chunk one by one."""
         chunk, row = divided(item, self._chunks)
-        column, from_ = times(chunk, CHUNK), arith.addi(first, row)
-        target = arith.addi(plus(times(row, self.row + CHUNK), self.start), column)
+        column, from_ = times(chunk, self.chunk), arith.addi(first, row)
+        target = arith.addi(plus(times(row, self.pitch), self.start), column)
         *_, rows, inner = self.matrix.sizes
         begin = arith.addi(start, arith.muli(from_, self.matrix.strides[-2]))
-        for offset in range(CHUNK):
+        for offset in range(self.chunk):
             is_there = arith.andi(below(from_, rows), below(plus(column, offset), inner))
             at = arith.addi(begin, arith.muli(plus(column, offset), self.matrix.strides[-1]))
             memref.store(self._element(is_there, at), self.shared, [plus(target, offset)])
 
     def _element(self, is_there: ir.Value, at: ir.Value) -> ir.Value:
-        type_ = ir.MemRefType(self.shared.type).element_type
+        type_ = self.element
         choice = scf.IfOp(is_there, [type_], has_else=True)
         with ir.InsertionPoint(choice.then_block):
             scf.yield_([memref.load(self.matrix.memory, [at])])
         with ir.InsertionPoint(choice.else_block):
             scf.yield_([arith.constant(type_, 0.0)])
         return choice.results[0]
+
+    def change(self, one: Callable[[ir.Value], ir.Value]) -> None:
+        """Replace the elements that this thread has brought, once they are there."""
+
+        def each(item: ir.Value) -> None:
+            chunk, row = divided(item, self._chunks)
+            at = arith.addi(plus(times(row, self.pitch), self.start), times(chunk, self.chunk))
+            places = [[plus(at, offset)] for offset in range(self.chunk)]
+            for place, value in zip(places, [memref.load(self.shared, place) for place in places], strict=True):
+                memref.store(one(value), self.shared, place)
+
+        each_item(index_constant(self.rows * self._chunks), each)
 
     # ---- fragments --------------------------------------------------------------------------------------------------
 
@@ -119,26 +144,33 @@ class SharedTile:
         """Twice B (16 x 8), with this tile's rows as its rows."""
         return self._halves(self._matrices(index_constant(row), inner, second_below=True, transpose=True))
 
+    def right_of_pair(self, row: int, own: ir.Value, column: int, across: ir.Value) -> ir.Value:
+        """B (8 x 8) of elements of four bytes, with this tile's rows as its rows: those at `own` and behind it."""
+        at = arith.addi(plus(times(own, self.pitch), self.start + row * self.pitch + column), across)
+        values = [memref.load(self.shared, [plus(at, one * self.pitch)]) for one in range(2)]
+        return vector.from_elements(ir.VectorType.get([2, 1], self.element), values)
+
     def _matrices(self, row: ir.Value, inner: int, second_below: bool, transpose: bool) -> ir.Value:
         lane, _ = divided(thread(), WARP)
-        low, high = divided(lane, CHUNK)
+        low, high = divided(lane, MATRIX)
         second, third = divided(high, 2)
         down, right = (second, third) if second_below else (third, second)
-        row = arith.addi(row, arith.addi(low, times(down, CHUNK)))
-        at = arith.addi(times(row, self.row + CHUNK), plus(times(right, CHUNK), self.start + inner))
+        row = arith.addi(row, arith.addi(low, times(down, MATRIX)))
+        at = arith.addi(times(row, self.pitch), plus(times(right, self.chunk), self.start + inner))
         return nvgpu.load_matrices(self.shared, at, transpose=transpose)
 
     def _halves(self, four: ir.Value) -> list[ir.Value]:
-        type_ = ir.VectorType.get([2, 2], ir.MemRefType(self.shared.type).element_type)
+        type_ = ir.VectorType.get([2, ir.VectorType(four.type).shape[1]], self.element)
         return [vector.extract_strided_slice(type_, four, [first], [2], [1]) for first in (0, 2)]
 
 
 def is_aligned(pointer: ir.Value, start: int, strides: Sequence[ir.Value]) -> ir.Value:
     """Tells whether all rows of a matrix begin at multiples of 16 bytes, its elements being neighbours."""
     *outer, inner = strides
-    address = plus(memref.ExtractAlignedPointerAsIndexOp(pointer).result, 2 * start)
+    element = ir.MemRefType(pointer.type).element_type
+    address = plus(memref.ExtractAlignedPointerAsIndexOp(pointer).result, bytes_of(element) * start)
     together = functools.reduce(arith.ori, outer, index_constant(0))
-    whole = [_is_multiple(address, nvgpu.CHUNK_BYTES), _is_multiple(together, CHUNK)]
+    whole = [_is_multiple(address, nvgpu.CHUNK_BYTES), _is_multiple(together, chunk_of(element))]
     return functools.reduce(arith.andi, [*whole, arith.cmpi(arith.CmpIPredicate.eq, inner, index_constant(1))])
 
 
@@ -147,4 +179,9 @@ def _is_multiple(value: ir.Value, of: int) -> ir.Value:
     return arith.cmpi(arith.CmpIPredicate.eq, rest, index_constant(0))
 
 
-__all__ = ["CHUNK", "FRAGMENT", "SharedTile", "is_aligned"]
+def chunk_of(element: ir.Type) -> int:
+    """Elements of 16 bytes."""
+    return nvgpu.CHUNK_BYTES // bytes_of(element)
+
+
+__all__ = ["FRAGMENT", "MATRIX", "SharedTile", "chunk_of", "is_aligned"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention of f16 and bf16 on tensor cores (FlashAttention-2, Dao 2023).
+"""Attention of f16 and bf16 on tensor cores (FlashAttention-2, Dao 2023); `tf32_attention` changes it for f32.
 
 A warp has 16 rows of a block's tile for itself, with what was added up for them in registers; their queries are there
 as well, or in shared memory where it has room for them. Keys and values of a piece are in shared memory: while scores
@@ -28,8 +28,9 @@ from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame, shared_array
 from shlo_disc.lowering_gpu.product_form import indices_of
-from shlo_disc.lowering_gpu.shared_tile import CHUNK, FRAGMENT, SharedTile, is_aligned
+from shlo_disc.lowering_gpu.shared_tile import FRAGMENT, MATRIX, SharedTile, chunk_of, is_aligned
 from shlo_disc.lowering_gpu.tensor_softmax import RowPart, RowWeights, TensorSoftmax
+from shlo_disc.shape_dialect.dialect.types import bytes_of
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf, vector
 
 Values = list[ir.Value]
@@ -41,7 +42,7 @@ ROWS = THREADS // WARP * FRAGMENT
 COLUMNS = 64
 """Columns of the scores that are worked on together."""
 
-PAIRS = COLUMNS // CHUNK
+PAIRS = COLUMNS // MATRIX
 """Fragments of scores side by side; of each, a lane has two neighbours in two rows."""
 
 HALVES = 2
@@ -50,15 +51,20 @@ HALVES = 2
 LANES = 4
 """Lanes that share their rows."""
 
-SHARED_ELEMENTS = (48 << 10) // 2
-"""Elements of shared memory that every launch has."""
-
-NARROW = 64
-"""Elements of a head up to which a thread needs no more than 128 registers."""
+SHARED_BYTES = 48 << 10
+"""Shared memory that every launch has."""
 
 
 class TensorAttention:
     """The body of a kernel, at the insertion point."""
+
+    step = FRAGMENT
+    """Elements that one product of fragments goes over."""
+
+    narrow = 64
+    """Elements of a head up to which a thread needs no more than 128 registers."""
+
+    multiply = staticmethod(nvgpu.multiply_add)
 
     def __init__(self, frame: GpuFrame, task: AttentionTask):
         nvgpu.load(frame.function.context)
@@ -68,12 +74,13 @@ class TensorAttention:
         self.result = element_of(frame.outputs[0].type).memory()
         self.depth, self.width = (-(-size // FRAGMENT) * FRAGMENT for size in (task.depth, task.width))
         self.real_width = task.width
-        if max(self.depth, self.width) <= NARROW:  # two blocks have registers: one works while the other waits
+        if max(self.depth, self.width) <= self.narrow:  # two blocks have registers: one works while the other waits
             word = ir.IntegerType.get_signless(32)
             frame.function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(word, 2)
-        queries = SharedTile.room(ROWS, self.depth)
-        keys, values = (SharedTile.room(COLUMNS, n) for n in (self.depth, self.width))
-        self.keeps_queries = queries + keys + values <= SHARED_ELEMENTS
+        pad = chunk_of(self.element)
+        queries, keys = (rows * (self.depth + pad) for rows in (ROWS, COLUMNS))
+        values = COLUMNS * (self.width + pad)
+        self.keeps_queries = (queries + keys + values) * bytes_of(self.element) <= SHARED_BYTES
         begin = queries if self.keeps_queries else 0
         self.shared = shared_array(frame.function, 0, max(queries, begin + keys + values), self.element)
         problem, sides = task.problem, self.sides
@@ -107,12 +114,12 @@ class TensorAttention:
         first = times(tile, ROWS)
         left = self._queries(first)
         own = arith.addi(first, arith.addi(times(self.warp, FRAGMENT), self.group))
-        self.rows = [plus(own, CHUNK * half) for half in range(HALVES)]
+        self.rows = [plus(own, MATRIX * half) for half in range(HALVES)]
         self.places = [self.body.place(self.matrix, row) for row in self.rows]
         zero = splat_constant(ir.VectorType.get([2, 2], ir.F32Type.get()))
         self.keys.fetch(self.matrix, index_constant(0))
         is_near = arith.constant(ir.IntegerType.get_signless(1), 1)
-        start = [*[f32(NO_NUMBER)] * HALVES, is_near, *[zero] * (self.width // CHUNK + 1)]
+        start = [*[f32(NO_NUMBER)] * HALVES, is_near, *[zero] * (self.width // MATRIX + 1)]
         found = self.pieces.over(first, ROWS, start, functools.partial(self._piece, left), splits=self.keys.aligned)
         # For keys that nobody needs: they lie where this thread brings keys, or queries, of the next tile.
         nvgpu.wait_for_groups(0)
@@ -127,17 +134,17 @@ class TensorAttention:
         """
         row = times(self.warp, FRAGMENT)
         self.queries.fetch(self.matrix, first)
+        self._arrive(self.queries)
         if self.keeps_queries:
             return functools.partial(self.queries.left, row)
-        nvgpu.wait_for_groups(0)
         gpu.barrier()
-        found = {depth: self.queries.left(row, depth) for depth in range(0, self.depth, FRAGMENT)}
+        found = {depth: self.queries.left(row, depth) for depth in range(0, self.depth, self.step)}
         gpu.barrier()
         return found.__getitem__
 
     def _piece(self, left: Queries, first: ir.Value, carried: Values, is_whole: bool) -> Values:
         """The columns from `first` on, whose keys are on their way."""
-        nvgpu.wait_for_groups(0)
+        self._arrive(self.keys)
         gpu.barrier()  # behind it, keys are there, and nobody reads the values of the piece before
         self.values.fetch(self.matrix, first, is_whole)
         scores = self._scores(left)
@@ -145,20 +152,24 @@ class TensorAttention:
         peaks, (was_near, *sums) = carried[:HALVES], carried[HALVES:]
         steps, is_near = self.softmax.of(parts, was_near)
         sums = self._scaled(steps, peaks, sums)
-        nvgpu.wait_for_groups(0)
+        self._arrive(self.values)
         gpu.barrier()  # behind it, values are there, and nobody reads keys
         self.keys.fetch(self.matrix, plus(first, COLUMNS))
         return [*(step.peak for step in steps), is_near, *self._weighed([step.weights for step in steps], sums)]
 
+    def _arrive(self, tile: SharedTile) -> None:
+        """Until this thread's part of a tile is there."""
+        nvgpu.wait_for_groups(0)
+
     def _scores(self, left: Queries) -> Values:
         """The scores of a warp's rows and a piece's columns, fragment by fragment."""
         sums: Values = [splat_constant(ir.VectorType.get([2, 2], ir.F32Type.get()))] * PAIRS
-        for depth in range(0, self.depth, FRAGMENT):
+        for depth in range(0, self.depth, self.step):
             queries = left(depth)
             keys = [
                 half for column in range(0, COLUMNS, FRAGMENT) for half in self.keys.right_by_columns(column, depth)
             ]
-            sums = [nvgpu.multiply_add(queries, key, total) for key, total in zip(keys, sums, strict=True)]
+            sums = [self.multiply(queries, key, total) for key, total in zip(keys, sums, strict=True)]
         return sums
 
     def _part(self, half: int, first: ir.Value, scores: Values, before: ir.Value, is_whole: bool) -> RowPart:
@@ -166,7 +177,7 @@ class TensorAttention:
         column = self.body.columns(first, times(self.in_group, 2), COLUMNS, is_whole)
         at = self.body.scaled_at if is_whole else self.body.at
         y = [
-            at(self.places[half], column(CHUNK * pair + one), vector.extract(four, [], [half, one]))
+            at(self.places[half], column(MATRIX * pair + one), vector.extract(four, [], [half, one]))
             for pair, four in enumerate(scores)
             for one in range(2)
         ]
@@ -188,19 +199,22 @@ class TensorAttention:
 
     def _weighed(self, weights: Sequence[Values], sums: Values) -> Values:
         """Add the values of a piece, times the weights of a lane's rows. The last sums are those of the weights."""
-        one = splat_constant(ir.VectorType.get([2, 2], self.element), 1)
-        for row in range(0, COLUMNS, FRAGMENT):
-            pairs = range(row // CHUNK * 2, (row + FRAGMENT) // CHUNK * 2, 2)
-            left = self._rounded([w for i in pairs for own in weights for w in own[i : i + 2]])
-            values = [
-                half for column in range(0, self.width, FRAGMENT) for half in self.values.right_by_rows(row, column)
-            ]
-            sums = [nvgpu.multiply_add(left, value, total) for value, total in zip([*values, one], sums, strict=True)]
+        for row in range(0, COLUMNS, self.step):
+            pairs = range(row // MATRIX * 2, (row + self.step) // MATRIX * 2, 2)
+            left = self._rounded(weights, pairs)
+            values = self._right(row)
+            one = splat_constant(ir.VectorType(values[0].type), 1)
+            sums = [self.multiply(left, value, total) for value, total in zip([*values, one], sums, strict=True)]
         return sums
 
-    def _rounded(self, weights: Values) -> ir.Value:
+    def _right(self, row: int) -> Values:
+        """The values from a row of a piece on as B, all columns of them."""
+        return [half for column in range(0, self.width, FRAGMENT) for half in self.values.right_by_rows(row, column)]
+
+    def _rounded(self, weights: Sequence[Values], pairs: range) -> ir.Value:
         """Weights as A (16 x 16): pairs of the first row and of the second, then those of the next fragment."""
-        wide = vector.from_elements(ir.VectorType.get([4, 2], ir.F32Type.get()), weights)
+        numbers = [w for i in pairs for own in weights for w in own[i : i + 2]]
+        wide = vector.from_elements(ir.VectorType.get([4, 2], ir.F32Type.get()), numbers)
         return arith.truncf(ir.VectorType.get([4, 2], self.element), wide)
 
     def _store(self, sums: Values) -> None:
@@ -214,10 +228,10 @@ class TensorAttention:
         inverse = over_total(vector.extract(totals, [], [half, 0]), self.body)
         for number, four in enumerate(sums):
             for one in range(2):
-                at = plus(own, number * CHUNK + one)
+                at = plus(own, number * MATRIX + one)
                 value = arith.mulf(vector.extract(four, [], [half, one]), inverse)
                 value = value if value.type == self.result else arith.truncf(self.result, value)
                 place = result.place((*self.matrix, row, at))
                 store = functools.partial(memref.store, value, result.memory, [place])
-                is_known = number * CHUNK + CHUNK <= self.real_width
+                is_known = number * MATRIX + MATRIX <= self.real_width
                 store() if is_known else when(below(at, index_constant(self.real_width)), store)

@@ -57,8 +57,8 @@ class WholePieces:
         return {value: functools.partial(at, mask) for value, mask in self.masks.items()}
 
     def scaled(self, x: ir.Value) -> Scaled:
-        """The operand of a softmax, without the selects that are decided, and without the multiplication of f32 by a number
-        that is left."""
+        """The operand of a softmax, without the selects that are decided, and without a multiplication of f32 by a
+        number."""
         rank, maker = len(dims_of(x)), defining_op(x)
         while maker is not None and maker.name == "stablehlo.select":
             truth = self._truth(maker.operands[0], range(rank), (rank - 2, rank - 1))
