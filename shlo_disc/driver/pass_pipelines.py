@@ -31,7 +31,7 @@ PIPELINES = {
     ),
     "fuse": (
         "count-flops,thin-barriers,fuse-groups,func.func(cse),fuse-attention,merge-recurrences,isolate-regions,"
-        "fuse-gemm,share-kernels,remove-barriers"
+        "fuse-gemm,share-kernels,reserve-partials,remove-barriers"
     ),
     "plan": "split-segments,limit-memory,assign-buffers",
     "kernels": "build-kernels",

@@ -36,6 +36,7 @@ from shlo_disc.transforms.fusion.grouping import group
 from shlo_disc.transforms.fusion.horizontal import merge_recurrences
 from shlo_disc.transforms.fusion.outline import Outliner
 from shlo_disc.transforms.fusion.outline_attention import outline_attentions
+from shlo_disc.transforms.fusion.partials import reserve_partials
 from shlo_disc.transforms.fusion.products import fuse_products
 from shlo_disc.transforms.fusion.share_kernels import share_kernels
 from shlo_disc.transforms.memory import assign_buffers
@@ -268,6 +269,12 @@ def _fuse_gemm(c: Compilation) -> None:
 def _share_kernels(c: Compilation) -> None:
     """Share one kernel among fusions that differ only in constants, passed as arguments, on targets that do so."""
     share_kernels(made(c.module), c.decisions["fusion"])
+
+
+@_pass("fuse", "max_fusions")
+def _reserve_partials(c: Compilation) -> None:
+    """Reserve scratch memory for reductions that several blocks of threads share, on targets that have blocks."""
+    reserve_partials(made(c.module), c.facts, c.decisions["fusion"])
 
 
 @_pass("fuse")

@@ -15,6 +15,7 @@ from typing import Any
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.positions import index_constant
+from shlo_disc.shape_dialect.dialect.fusion import results_of
 from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
@@ -39,13 +40,15 @@ class Frame(ABC):
 
     def __post_init__(self) -> None:
         block = self.fusion.entry_block
+        returned = list(block.operations[len(block.operations) - 1].operands)
         self.inputs: list[ir.Value] = list(block.arguments)
-        self.outputs: list[ir.Value] = list(block.operations[len(block.operations) - 1].operands)
+        self.outputs: list[ir.Value] = results_of(self.fusion)
+        self.partials: list[ir.Value] = returned[len(self.outputs) :]
 
     @property
     def tensors(self) -> list[ir.Value]:
-        """The inputs, then the outputs."""
-        return [*self.inputs, *self.outputs]
+        """The inputs, then the outputs, and the scratch memory for the parts of several blocks."""
+        return [*self.inputs, *self.outputs, *self.partials]
 
     def begin_function(self, function: Any) -> None:
         """Take up a function, whose arguments so far are not sizes."""

@@ -67,6 +67,12 @@ class RowKernel(ABC):
     def write_walk(self) -> None:
         """Write the outputs, by `compute` and `store`."""
 
+    def of_parts(
+        self, combiners: Sequence[Combiner], starts: Sequence[Values], totals: Sequence[Values]
+    ) -> Sequence[Values]:
+        """The values that all parts of a row make, from those of this part. A row is one part here."""
+        return totals
+
     def long_sums(self, combiners: Sequence[Combiner]) -> LongSums:
         """The summation of many elements."""
         return LongSums(combiners, may_be_long=False)
@@ -93,10 +99,9 @@ class RowKernel(ABC):
 
         fold, in_order = sums.fold if sums.any else None, not all(c.is_reorderable for c in combiners)
         carried = self.walk(sums.start([values for values, _ in starts]), body, fold, in_order)
-        for op, combiner, init, (_, pending), found in zip(
-            reduces, combiners, inits, starts, sums.finish(carried), strict=True
-        ):
-            total = self.across(combiner, found)
+        totals = [self.across(c, found) for c, found in zip(combiners, sums.finish(carried), strict=True)]
+        whole = self.of_parts(combiners, [values for values, _ in starts], totals)
+        for op, combiner, init, (_, pending), total in zip(reduces, combiners, inits, starts, whole, strict=True):
             if pending:
                 total = combiner.combine(init, total)
             elements.bound.update(zip(op.results, combiner.rounded(total), strict=True))

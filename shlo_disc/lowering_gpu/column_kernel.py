@@ -3,7 +3,8 @@
 
 A block has a tile of neighbouring columns, down which its threads walk in strands: side by side, or one behind the
 other where the body of the reduction may depend on the order. What the strands have found is combined in their order,
-in shared memory. Short columns have one strand, and thin tensors narrow tiles, so that there are enough blocks.
+in shared memory. Short columns have one strand. Where there are few tiles, several blocks have parts of a tile's rows
+(`parts.py`).
 """
 
 from __future__ import annotations
@@ -17,28 +18,22 @@ from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.long_sums import BLOCK, SHORT, LongSums, in_blocks
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Accumulators, Combiner, start_values
-from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block, thread
+from shlo_disc.lowering_gpu.block_loops import below, when
+from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
+from shlo_disc.lowering_gpu.parts import Parts
+from shlo_disc.lowering_gpu.policy import GPU_POLICY
 from shlo_disc.lowering_gpu.shuffles import narrow, wide
 from shlo_disc.lowering_gpu.teams import is_at_least, log2
-from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 from shlo_disc.shape_dialect.utils.attributes import integers
 
-MANY = 8192
-"""Columns that make enough blocks of WARP columns each."""
-
-_FEWEST = 8
-"""Columns of a tile, at least."""
-
 LONGEST = 32
 """Instructions for rows that are read together, at most: longer ones would take too many registers."""
-
-_SECTOR = 32
-"""Bytes that memory gives at once: the least that a row of a tile is to have."""
 
 
 def _parts(op: ir.OpView) -> tuple[Dims, Dims, Dims]:
@@ -49,45 +44,29 @@ def _parts(op: ir.OpView) -> tuple[Dims, Dims, Dims]:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Tiles over `columns`, in each of `outer` blocks of `rows` rows. narrowest: the fewest columns of a tile."""
+    """Tiles over `columns`, in each of `outer` blocks of `rows` rows."""
 
     outer: Expr
     rows: Expr
     columns: Expr
-    narrowest: int
-
-    @property
-    def all_columns(self) -> Expr:
-        """Those of all blocks of rows together."""
-        return self.outer * self.columns
 
     def shift(self, frame: GpuFrame) -> ir.Value:
         """The width of a tile, as a power of two; noted as a choice of the kernel."""
         frame.guard("strands down a column", "a thread a column", Relation.gt(self.rows, SHORT))
-        tile = index_constant(log2(WARP))
-        if self.narrowest < WARP:
-            frame.guard("narrow tiles", "wide tiles", Relation.lt(self.all_columns, MANY), of_size=True)
-            is_thin = _below(frame.size_of(self.all_columns), index_constant(MANY))
-            tile = arith.select(is_thin, index_constant(log2(self.narrowest)), tile)
-        is_long = _below(index_constant(SHORT), frame.size_of(self.rows))
-        return arith.select(is_long, tile, index_constant(log2(THREADS)))
+        is_long = below(index_constant(SHORT), frame.size_of(self.rows))
+        return arith.select(is_long, index_constant(log2(WARP)), index_constant(log2(THREADS)))
 
     def blocks(self) -> Expr:
         """The number of tiles, of which narrower ones are more."""
-        is_long, is_thin = is_at_least(self.rows, SHORT + 1), 1 - is_at_least(self.all_columns, MANY)
-        tiles = (
-            ceildiv(self.columns, THREADS),
-            ceildiv(self.columns, WARP) * is_long,
-            ceildiv(self.columns, self.narrowest) * is_long * is_thin,
-        )
-        return self.outer * Expr.maximum(*tiles)
+        is_long = is_at_least(self.rows, SHORT + 1)
+        return self.outer * Expr.maximum(ceildiv(self.columns, THREADS), ceildiv(self.columns, WARP) * is_long)
 
 
 class ColumnTiles:
     """The work of a block on one tile after another."""
 
     def __init__(self, frame: GpuFrame, op: ir.OpView, tiles: Tiles):
-        self.frame, self.op, self.tiles = frame, op, tiles
+        self.frame, self.op, self.tiles, self.parts = frame, op, tiles, Parts(frame)
         self.elements = frame.elements()
         self.combiner = Combiner(op, self.elements.elementwise)
         self.shift = tiles.shift(frame)
@@ -109,31 +88,40 @@ class ColumnTiles:
         if self.tiles.outer != 1:
             outer, first = arith.divui(number, self.across), arith.remui(number, self.across)
         column = arith.addi(arith.shli(first, self.shift), self.lane)
-        is_there = _below(column, self.frame.size_of(self.tiles.columns))
+        is_there = below(column, self.frame.size_of(self.tiles.columns))
         with self.elements.scope():
             outer_at = uniform(delinearize(outer, before, self.frame.size_of))
             column_at = uniform(delinearize(column, behind, self.frame.size_of))
             operands = list(self.op.operands)
             inits = [self.elements.at(v, ()) for v in operands[len(operands) // 2 :]]
             starts, is_pending = start_values(self.combiner, inits, 1)
+            self.buffers = [self.frame.shared_memory(THREADS, wide(v).type) for v in starts]
             own = self._walk(outer_at, column_at, is_there, starts)
-            self._leave(own)
-            gpu.barrier()
-            is_first = arith.cmpi(arith.CmpIPredicate.eq, self.strand, index_constant(0))
-            with ir.InsertionPoint(scf.IfOp(arith.andi(is_first, is_there), []).then_block), self.elements.scope():
-                total = self._of_strands(own)
+            where = [place.base for place in (*outer_at, *column_at)]
+
+            def store(total: Accumulators) -> None:
                 self._store(self.combiner.combine(inits, total) if is_pending else total, (*outer_at, *column_at))
-                scf.yield_([])
-            gpu.barrier()  # before the next tile's strands leave what they find
+
+            def leave() -> None:
+                self._of_strands(own, is_there, lambda total: self.parts.store(total, where))
+
+            def gather() -> Accumulators:
+                return self.parts.combined(starts, where, self.combiner.combine, self.strand, THREADS // WARP, is_there)
+
+            own, goes_on = self.parts.of_all(own, leave, gather)
+            if goes_on is None:
+                self._of_strands(own, is_there, store)
+            else:
+                when(goes_on, lambda: self._of_strands(own, is_there, store))
 
     def _walk(self, outer: Positions, column: Positions, is_there: ir.Value, start: Accumulators) -> Accumulators:
         """The combined value of this thread's strand; nothing in a column that does not exist."""
         _, sizes, _ = _parts(self.op)
         sums = LongSums([self.combiner], may_be_long=not self._is_short())
         inputs = list(self.op.operands)[: len(self.op.results)]
-        begin, step, length = self._share(
-            arith.select(is_there, self.frame.size_of(self.tiles.rows), index_constant(0))
-        )
+        above, rows_here = self.parts.share(self.tiles.rows)
+        begin, step, length = self._share(arith.select(is_there, rows_here, index_constant(0)))
+        begin = arith.addi(above, begin)
 
         def rows(count: int, number: ir.Value, carried: Accumulators) -> Accumulators:
             """So many rows: all are read before the first is combined with what is carried."""
@@ -183,11 +171,20 @@ class ColumnTiles:
 
     def _leave(self, own: Accumulators) -> None:
         words = [wide(v) for v in own]
-        self.buffers = [self.frame.shared_memory(THREADS, v.type) for v in words]
         for value, buffer in zip(words, self.buffers, strict=True):
             memref.store(value, buffer, [thread()])
 
-    def _of_strands(self, own: Accumulators) -> Accumulators:
+    def _of_strands(self, own: Accumulators, is_there: ir.Value, use: Callable[[Accumulators], None]) -> None:
+        """`use` what the strands have found together, in the first strand of each column that exists."""
+        self._leave(own)
+        gpu.barrier()
+        is_first = arith.cmpi(arith.CmpIPredicate.eq, self.strand, index_constant(0))
+        with ir.InsertionPoint(scf.IfOp(arith.andi(is_first, is_there), []).then_block), self.elements.scope():
+            use(self._combined(own))
+            scf.yield_([])
+        gpu.barrier()  # before strands leave again what they find
+
+    def _combined(self, own: Accumulators) -> Accumulators:
         """The values that the strands have left, combined in their order."""
 
         def left(strand: ir.Value) -> Accumulators:
@@ -217,14 +214,9 @@ def build_columns(frame: GpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns how many blocks have work, and the cost of what one does."""
     (op,) = (op for op in frame.fusion.entry_block.operations if op.operation.name == "stablehlo.reduce")
     before, rows, behind = _parts(op)
-    size = bytes_of(element_type_of(op.operands[0]))
-    narrowest = min(WARP, max(_FEWEST, _SECTOR // size))
-    tiles = Tiles(product(before), product(rows), product(behind), narrowest)
+    tiles = Tiles(product(before), product(rows), product(behind))
     kernel = ColumnTiles(frame, op, tiles)
-    each_block(kernel.total(), kernel.tile)
+    kernel.parts.guard(tiles.rows, GPU_POLICY.part_rows, tiles.outer * ceildiv(tiles.columns, WARP))
+    kernel.parts.each(kernel.total(), kernel.tile)
     cost = sum(op_cost(inner) for inner in frame.fusion.entry_block.operations)
-    return tiles.blocks(), max(1, cost) * product(dims_of(op.operands[0]))
-
-
-def _below(a: ir.Value, b: ir.Value) -> ir.Value:
-    return arith.cmpi(arith.CmpIPredicate.ult, a, b)
+    return tiles.blocks() * kernel.parts.count, max(1, cost) * product(dims_of(op.operands[0]))

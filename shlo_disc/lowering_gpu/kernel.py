@@ -10,6 +10,7 @@ A pointer is a memref of rank 0, which the conversion to NVVM turns into one pla
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shlo_disc.lowering.element_types import element_of, to_memory
@@ -31,6 +32,7 @@ class GpuFrame(Frame):
 
     shared: int = 0
     deterministic: bool = False
+    partial_buffers: Sequence[ir.Value] = ()
 
     def open(self, module: gpu.GPUModuleOp, name: str) -> None:
         """Create the function at the end of `module`."""
@@ -41,7 +43,12 @@ class GpuFrame(Frame):
         pointers = list(self.entry.arguments)[: len(self.tensors)]
         with ir.InsertionPoint(self.entry):
             buffers = [self.view(p, v) for p, v in zip(pointers, self.tensors, strict=True)]
-        self.input_buffers, self.output_buffers = buffers[: len(self.inputs)], buffers[len(self.inputs) :]
+        first, end = len(self.inputs), len(self.inputs) + len(self.outputs)
+        self.input_buffers, self.output_buffers, self.partial_buffers = (
+            buffers[:first],
+            buffers[first:end],
+            buffers[end:],
+        )
 
     def close(self) -> None:
         """Fix the function's type, after the body is complete."""
@@ -131,6 +138,19 @@ def part_behind(pointer: ir.Value, start: int, length: ir.Value) -> ir.Value:
     element, layout = ir.MemRefType(pointer.type).element_type, ir.StridedLayoutAttr.get(start, [1])
     type_ = ir.MemRefType.get([DYNAMIC], element, layout=layout, memory_space=_global_space())
     return memref.ReinterpretCastOp(type_, pointer, [], [length], [], [start], [DYNAMIC], [1]).result
+
+
+def zeroed_array(function: gpu.GPUFuncOp, name: str, length: int, element: ir.Type) -> ir.Value:
+    """An array of a kernel in the memory of the device, which holds zeros when the program is loaded, and what the
+    kernel's last launch has left there after that."""
+    type_ = ir.MemRefType.get([length], element, memory_space=_global_space())
+    name = f"{function.name.value}_{name}"
+    with ir.InsertionPoint(function):
+        zeros = ir.DenseElementsAttr.get_splat(
+            ir.RankedTensorType.get([length], element), ir.IntegerAttr.get(element, 0)
+        )
+        memref.GlobalOp(name, type_, sym_visibility="private", initial_value=zeros)
+    return memref.GetGlobalOp(type_, name).result
 
 
 def shared_array(function: gpu.GPUFuncOp, number: int, length: int, element: ir.Type) -> ir.Value:

@@ -4,10 +4,13 @@
 Where each reduction is a plain sum, maximum, ... neighbouring threads take neighbouring columns, and what a walk has
 read or computed is kept for later ones. Any other body may depend on the order of its operands (an argmax keeps the
 first of equal elements), so each thread then takes a run of columns, and runs are combined in order.
+
+Where rows are long and few, several blocks have parts of a row (`parts.py`), if one walk makes all results.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,10 +22,13 @@ from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering.row_kernel import Body, Computed, RowKernel, Values
 from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
+from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.block_reduction import across_team
-from shlo_disc.lowering_gpu.grid import THREADS, WARP, each_block
+from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.kept_rows import BLOCKS, FEWEST, Kept, Slots, nothing_kept, worth_keeping
 from shlo_disc.lowering_gpu.kernel import GpuFrame
+from shlo_disc.lowering_gpu.parts import Parts
+from shlo_disc.lowering_gpu.policy import GPU_POLICY
 from shlo_disc.lowering_gpu.row_runs import Runs, in_runs, width_of_runs
 from shlo_disc.lowering_gpu.teams import Team, team_of_rows
 from shlo_disc.shape_dialect.dialect.types import product
@@ -45,16 +51,17 @@ class TeamRows(RowKernel):
 
     frame: GpuFrame
 
-    def __init__(self, frame: GpuFrame, analysis: RowAnalysis, team: Team, slots: Slots, width: int):
+    def __init__(self, frame: GpuFrame, analysis: RowAnalysis, team: Team, slots: Slots, parts: Parts, width: int):
         super().__init__(frame, analysis, frame.elements())
-        self.team, self.slots, self.width = team, slots, width
+        self.team, self.slots, self.parts, self.width = team, slots, parts, width
+        self.goes_on: ir.Value | None = None
         self.runs = Runs(frame, analysis, width)
         self.results: list[list[Computed]] = []
 
     def group(self, number: ir.Value) -> None:
         """The rows that the teams of a block work on side by side. A row that there is not has no columns."""
-        linear, self.is_row = self.team.row(number), None
-        self.count = self.frame.size_of(product(self.analysis.columns))
+        linear, self.is_row, self.goes_on = self.team.row(number), None, None
+        self.first, self.count = self.parts.share(product(self.analysis.columns), THREADS)
         if not self.team.is_block:
             self.is_row = arith.cmpi(arith.CmpIPredicate.ult, linear, self.frame.size_of(product(self.analysis.rows)))
             self.count = arith.select(self.is_row, self.count, index_constant(0))
@@ -109,7 +116,7 @@ class TeamRows(RowKernel):
         shift, lane, width = self.team.shift, self.team.lane, index_constant(self.width)
         rest = arith.subi(arith.subi(arith.shli(index_constant(1), shift), index_constant(1)), lane)
         count = arith.shrui(arith.addi(arith.divui(self.count, width), rest), shift)
-        return Share(count, lambda n: arith.muli(arith.addi(arith.shli(n, shift), lane), width))
+        return Share(count, lambda n: self._column(arith.muli(arith.addi(arith.shli(n, shift), lane), width)))
 
     def _runs_in_order(self) -> Share:
         """Each thread takes the columns behind those of the thread before."""
@@ -117,11 +124,36 @@ class TeamRows(RowKernel):
         rest = arith.subi(arith.shli(index_constant(1), shift), index_constant(1))
         length = arith.shrui(arith.addi(self.count, rest), shift)
         begin = arith.minui(arith.muli(self.team.lane, length), self.count)
-        return Share(arith.minui(length, arith.subi(self.count, begin)), lambda n: arith.addi(begin, n))
+        return Share(arith.minui(length, arith.subi(self.count, begin)), lambda n: self._column(arith.addi(begin, n)))
+
+    def _column(self, place: ir.Value) -> ir.Value:
+        """The column at a place in this part of the row."""
+        return place if self.parts.is_split is None else arith.addi(self.first, place)
 
     def across(self, combiner: Combiner, found: Values) -> Values:
         """The combination of all threads of the team."""
         return across_team(self.frame, self.team, combiner, found)
+
+    def of_parts(
+        self, combiners: Sequence[Combiner], starts: Sequence[Values], totals: Sequence[Values]
+    ) -> Sequence[Values]:
+        """The values of all parts, in the block that is the last one to have its part; `goes_on` tells which is."""
+        at = [place.base for place in self.rows]
+        firsts = list(itertools.accumulate(map(len, totals), initial=0))
+
+        def leave() -> None:
+            for values, first in zip(totals, firsts, strict=False):
+                when(self._is_first(), partial(self.parts.store, values, at, first))
+
+        def gather() -> Values:
+            found: Values = []
+            for combiner, start, first in zip(combiners, starts, firsts, strict=False):
+                own = self.parts.combined(start, at, combiner.combine_partials, thread(), THREADS, first=first)
+                found += self.across(combiner, own)
+            return found
+
+        values, self.goes_on = self.parts.of_all([v for total in totals for v in total], leave, gather)
+        return [values[first:end] for first, end in itertools.pairwise(firsts)]
 
     def long_sums(self, combiners: Sequence[Combiner]) -> LongSums:
         """A thread's share of a row may be long."""
@@ -153,7 +185,9 @@ class TeamRows(RowKernel):
 
     def _is_first(self) -> ir.Value:
         is_first = arith.cmpi(arith.CmpIPredicate.eq, self.team.lane, index_constant(0))
-        return is_first if self.is_row is None else arith.andi(is_first, self.is_row)
+        for condition in (self.is_row, self.goes_on):
+            is_first = is_first if condition is None else arith.andi(is_first, condition)
+        return is_first
 
 
 def may_be_longer(frame: GpuFrame, length: Expr, bound: int) -> bool:
@@ -176,9 +210,12 @@ def build_rows(frame: GpuFrame) -> tuple[Expr, Expr]:
         fits = Relation.le(length, slots.each * THREADS)
         frame.guard("rows kept in shared memory", "the ends of rows read again", fits)
 
+    parts = Parts(frame)
+    parts.guard(length, GPU_POLICY.part_columns, total)
+
     def rows(width: int) -> None:
-        kernel = TeamRows(frame, analysis, team, slots, width)
-        each_block(team.groups(frame.size_of(total)), kernel.group)
+        kernel = TeamRows(frame, analysis, team, slots, parts, width)
+        parts.each(team.groups(frame.size_of(total)), kernel.group)
 
     width = 1 if in_order else width_of_runs(frame, analysis)
     if width == 1:
@@ -190,7 +227,7 @@ def build_rows(frame: GpuFrame) -> tuple[Expr, Expr]:
                 rows(columns)
                 scf.yield_([])
     cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations)
-    return team.blocks(total), max(1, cost) * length
+    return team.blocks(total) * parts.count, max(1, cost) * length
 
 
 def _reduces(analysis: RowAnalysis) -> list[ir.OpView]:

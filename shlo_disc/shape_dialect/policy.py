@@ -36,6 +36,8 @@ class Policy:
         with several values, and computes what follows; else one value along all axes but the last.
     split_results: reductions to fewer results are done in parts, until they have so many; 0: none is. split_elements:
         the most that are reduced without.
+    blocks: of threads that a device has at work; a reduction of fewer is split over as many, 0: none is. part_rows,
+        part_columns: elements of each part, at least, down columns and along rows. tile_columns: columns of a block.
     flat_collectives: collectives move whole arrays, one behind the other, and combine by sums and products, and
         integers by maxima and minima (`expand/flat_collectives.py`).
     patch_features: convolutions with so many features of the result, and elements of a window of all features, are
@@ -66,6 +68,10 @@ class Policy:
     has_column_tiles: bool
     split_results: int
     split_elements: int
+    blocks: int
+    part_rows: int
+    part_columns: int
+    tile_columns: int
     flat_collectives: bool
     patch_features: int
     vector_bits: int

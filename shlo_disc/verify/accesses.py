@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shlo_disc.shape_dialect.dialect.fusion import columns_of, kind_of
+from shlo_disc.shape_dialect.dialect.fusion import columns_of, kind_of, results_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE
@@ -139,8 +139,7 @@ class Walk:
         A row kernel whose columns have all gone, for they were of size 1, is a loop.
         """
         kind, columns = kind_of(fusion), columns_of(fusion)
-        *_, last = fusion.entry_block.operations
-        sizes = {_wide(v) for v in last.operands}
+        sizes = {_wide(v) for v in results_of(fusion)}
         if kind in ("loop", "epilogue") or (kind == "row_reduce" and not columns):
             return Walk(*([len(next(iter(sizes)))] * 2)) if len(sizes) == 1 else None
         reduces = [op for op in fusion.entry_block.operations if op.operation.name == "stablehlo.reduce"]

@@ -25,6 +25,8 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     is_by_columns,
     is_fusion,
     kind_of,
+    partials_of,
+    results_of,
 )
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
@@ -67,6 +69,8 @@ def verify_fusions(module: ir.Module, facts: Facts | None = None) -> None:
             _verify_columns(function)
         if _kind(function) == "scan":
             _verify_scan(function, facts)
+        if is_fusion(function) and partials_of(function):
+            _verify_partials(function)
 
 
 def _verify_calls(block: ir.Block, kernels: Kernels) -> None:
@@ -81,17 +85,16 @@ def _verify_calls(block: ir.Block, kernels: Kernels) -> None:
 
 def _verify_rows(function: func.FuncOp) -> None:
     reduces = [op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce"]
-    *_, last = function.entry_block.operations
     walks = {_rows_and_columns(op.operation) for op in reduces}
     if len(walks) != 1 or None in walks:
         _fail(function, "its reductions are not along the same rows")
     rows, columns = walks.pop() or ((), ())
-    if any(_wide(dims_of(v)) not in (rows, rows + columns) for v in last.operands):
+    if any(_wide(dims_of(v)) not in (rows, rows + columns) for v in results_of(function)):
         _fail(function, "a result is neither of its rows nor of their elements")
 
 
 def _verify_columns(function: func.FuncOp) -> None:
-    *ops, last = function.entry_block.operations
+    *ops, _ = function.entry_block.operations
     made: set[ir.Value] = set()
     walks = set()
     for op in ops:
@@ -109,8 +112,21 @@ def _verify_columns(function: func.FuncOp) -> None:
         _fail(function, "its reductions are not down the same columns")
     ((dims, axes),) = walks
     columns = _wide(tuple(size for axis, size in enumerate(dims) if axis not in axes))
-    if any(_wide(dims_of(v)) != columns for v in last.operands):
+    if any(_wide(dims_of(v)) != columns for v in results_of(function)):
         _fail(function, "a result has other sizes than its reduction's")
+
+
+def _verify_partials(function: func.FuncOp) -> None:
+    ops = [op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce"]
+    *_, last = function.entry_block.operations
+    memory = list(last.operands)[len(results_of(function)) :]
+    values = [value for op in ops for value in op.results]
+    if len(memory) != len(values) or len({dims_of(m)[:1] for m in memory}) != 1:
+        _fail(function, "its blocks do not have room for each value that they leave")
+    if any(dims_of(m)[1:] != dims_of(v) for m, v in zip(memory, values, strict=True)):
+        _fail(function, "the room for what its blocks leave has other sizes than the values")
+    if {axis for v in results_of(function) for axis in _wide(dims_of(v))} - set(_wide(dims_of(values[0]))):
+        _fail(function, "a result goes along what its blocks have parts of")
 
 
 def _verify_scan(function: func.FuncOp, facts: Facts) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from shlo_disc.shape_dialect.dialect.fusion import accumulators_of, kind_of
+from shlo_disc.shape_dialect.dialect.fusion import accumulators_of, kind_of, results_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.verify.accesses import Reads, Walk, reads_of
@@ -45,7 +45,7 @@ def _kernel_may(kernel: func.FuncOp, operand: int, result: int, kernels: Kernels
     argument = kernel.entry_block.arguments[operand]
     *_, last = kernel.entry_block.operations
     output = last.operands[result]
-    if argument.type != output.type:
+    if argument.type != output.type or result >= len(results_of(kernel)):
         return False
     if kind in ("scatter", "update"):
         return _is_changed_in_place(argument, output)

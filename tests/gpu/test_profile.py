@@ -114,6 +114,13 @@ def test_explain_on_a_gpu(only_gpu: Client) -> None:
     assert found.to_json()["machine"]["name"] == only_gpu.devices()[0].device_kind
 
 
+def test_explain_says_whether_several_blocks_share_a_result(only_gpu: Client) -> None:
+    compiled = shlo_disc.compile(lambda x: x.sum(-1), target="cuda:sm_90", args=(("b, s", "float32"),))
+    install(compiled)
+    assert "several blocks for each result" in str(compiled.explain(b=2, s=8192))
+    assert "one block for each result" in str(compiled.explain(b=2, s=8191))
+
+
 def test_one_block_is_a_launch_like_any_other(only_gpu: Client) -> None:
     compiled = shlo_disc.compile(lambda x: jnp.exp(x), target="cuda:sm_90", args=(("4", "float32"),))
     install(compiled)

@@ -3,7 +3,8 @@
 
 Beyond results it checks what hardware does not: every access lies inside its tensor, no active thread divides by zero,
 all threads of a block reach each barrier and shuffle together, no thread touches what another thread of its block wrote
-since the last barrier, no block touches what another block wrote, and accesses of vectors are aligned as they say.
+since the last barrier, no block touches what another block wrote but where fences order that (`gpu_order.py`), and
+accesses of vectors are aligned as they say. A module's variables in the memory of the device last as the emulator does.
 Atomic operations may meet in an element, in an order that no kernel may count on, but nothing else may touch it
 meanwhile.
 """
@@ -16,40 +17,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from shlo_disc.shape_dialect.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.shape_dialect.mlir import ir
 from tests.ir.gpu_accesses import Accesses
 from tests.ir.gpu_hopper import TensorMap, Warpgroups, shared_bytes_of
 from tests.ir.gpu_intrinsics import INTRINSICS
+from tests.ir.gpu_order import BlockOrder, DeviceOrder
+from tests.ir.gpu_scalars import ATOMICS, DIVISIONS, SCALARS, dtype_of, shape_of
 from tests.ir.gpu_vectors import VectorOps, of_each
 
 WARP = 32
 
 Lanes = np.ndarray
 Env = dict[ir.Value, Any]
-
-NARROW = {"i2": ml_dtypes.int2, "i4": ml_dtypes.int4, "i6": np.uint8}
-"""Integers of fewer bits than a byte. Those of six bits are codes of floats."""
-
-DTYPES = {
-    **NARROW, **{kind.mlir: numpy_dtype(kind) for kind in BY_MLIR.values() if kind.mlir[0] == "f" and kind.bits <= 8},
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "i1": np.bool_,
-    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "index": np.int64,
-}  # fmt: skip
-
-
-def dtype_of(type_: ir.Type) -> np.dtype:
-    """The NumPy dtype of a scalar, or of the elements of a memref or a vector."""
-    element = type_.element_type if isinstance(type_, ir.MemRefType | ir.VectorType) else type_
-    return np.dtype(DTYPES[str(element)])
-
-
-def shape_of(type_: ir.Type) -> list[int]:
-    """The sizes of a vector; a scalar has none."""
-    return list(type_.shape) if isinstance(type_, ir.VectorType) else []
 
 
 @dataclass
@@ -82,13 +63,21 @@ class Emulator:
         self.module = module
         self.functions: dict[str, ir.OpView] = {}
         self.globals: dict[str, ir.MemRefType] = {}
+        self.variables: dict[str, View] = {}
         for holder in module.body.operations:
             for op in holder.regions[0].blocks[0].operations:
                 name = ir.StringAttr(op.attributes["sym_name"]).value
                 if op.operation.name == "memref.global":
-                    self.globals[name] = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
+                    self._declare(name, ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value))
                 else:
                     self.functions[name] = op
+
+    def _declare(self, name: str, type_: ir.MemRefType) -> None:
+        """A variable, of the device or of each block."""
+        if "workgroup" in str(type_.memory_space):
+            self.globals[name] = type_
+        else:
+            self.variables[name] = View(np.zeros(type_.shape, dtype_of(type_)), tuple(type_.shape), (1,))
 
     def threads(self, name: str) -> int:
         """The number of threads in a block of a kernel."""
@@ -113,18 +102,14 @@ class Emulator:
         entry = function.regions[0].blocks[0]
         arguments: list[Any] = [*maps, *(View(p) for p in pointers)]
         arguments += [np.full(threads, size, np.int64) for size in sizes]
-        grid = Accesses()
+        device = DeviceOrder()
         for number in range(blocks):
-            block = Block(self.globals, number, blocks, threads, self.shared_bytes(name))
+            block = Block(self.globals, number, blocks, threads, self.shared_bytes(name), self.variables, device)
             env = dict(zip(entry.arguments, arguments, strict=True))
             with np.errstate(all="ignore"):
                 block.run_warpgroups(entry, env) if maps else block.run(entry, env, np.ones(threads, bool))
             block.check_races()
-            for addresses, is_write in block.global_accesses:
-                grid.add(addresses, np.full_like(addresses, number), is_write)
-            for addresses in block.global_atomics:
-                grid.add_atomic(addresses, np.full_like(addresses, number))
-        grid.check("blocks")
+        device.check()
 
 
 class Block(VectorOps, Warpgroups):
@@ -133,8 +118,16 @@ class Block(VectorOps, Warpgroups):
     _dtype_of = staticmethod(dtype_of)
 
     def __init__(
-        self, globals_: dict[str, ir.MemRefType], number: int, blocks: int, threads: int, shared_bytes: int = 0
+        self,
+        globals_: dict[str, ir.MemRefType],
+        number: int,
+        blocks: int,
+        threads: int,
+        shared_bytes: int = 0,
+        variables: dict[str, View] | None = None,
+        device: DeviceOrder | None = None,
     ):
+        self.variables = variables or {}
         self.shared = {
             name: View(np.full(type_.shape, 77, dtype_of(type_)), tuple(type_.shape), (1,))
             for name, type_ in globals_.items()
@@ -148,8 +141,7 @@ class Block(VectorOps, Warpgroups):
             "gpu.thread_id": self.lane,
         }
         self.since_barrier, self.of_warps = Accesses(), Accesses()
-        self.global_accesses: list[tuple[np.ndarray, bool]] = []
-        self.global_atomics: list[np.ndarray] = []
+        self.order = BlockOrder(device or DeviceOrder(), number)
         self.begin_copies()
         self.begin_warpgroups(number, shared_bytes)
 
@@ -212,7 +204,8 @@ class Block(VectorOps, Warpgroups):
         return any(np.may_share_memory(view.data, s.data) for s in self.shared.values())
 
     def _memref_get_global(self, op: ir.OpView, env: Env, active: Lanes) -> list[View]:
-        return [self.shared[ir.FlatSymbolRefAttr(op.attributes["name"]).value]]
+        name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
+        return [self.variables[name] if name in self.variables else self.shared[name]]
 
     def _memref_load(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         buffer, *indices = op.operands
@@ -230,7 +223,7 @@ class Block(VectorOps, Warpgroups):
         addresses, is_write = view.addresses(offsets)[active], value is not None
         self.since_barrier.add(addresses, self.lane[active], is_write)
         if not self._is_shared(view):
-            self.global_accesses.append((addresses, is_write))
+            self.order.add(addresses, is_write, int(self.lane[active][0]) if len(addresses) == 1 else -1)
         if is_write:
             view.data[offsets[active]] = value[active]
             return value
@@ -260,22 +253,22 @@ class Block(VectorOps, Warpgroups):
     def _atomically(
         self, op: ir.OpView, view: View, indices: list[Lanes], active: Lanes, update: Callable[[Lanes, Lanes], Lanes]
     ) -> Lanes:
-        """Lanes that meet in an element take turns, the last one first."""
-        assert not any(True for _ in op.results[0].uses), "MLIR's text does not say if it is the old value or the new"
-        waiting = active.copy()
+        """Lanes that meet in an element take turns, the last one first; gives what each finds, as `atomicrmw` does."""
+        waiting, before = active.copy(), np.zeros(self.threads, view.data.dtype)
         if active.any():
             offsets = view.offsets(indices, active)
             addresses = view.addresses(offsets)[active]
             self.since_barrier.add_atomic(addresses, self.lane[active])
             if not self._is_shared(view):
-                self.global_atomics.append(addresses)
+                self.order.atomic(addresses, self.lane[active])
         while waiting.any():
             lanes = self.lane[waiting][::-1]
             turn = np.zeros_like(active)
             turn[lanes[np.unique(offsets[lanes], return_index=True)[1]]] = True
+            before[turn] = view.data[offsets[turn]]
             view.data[offsets[turn]] = update(view.data[offsets], turn)[turn]
             waiting &= ~turn
-        return np.zeros(self.threads, view.data.dtype)
+        return before
 
     # ---- threads --------------------------------------------------------------------------------------------------
 
@@ -295,6 +288,13 @@ class Block(VectorOps, Warpgroups):
             self.since_barrier.move(self.of_warps, np.ones(self.threads, bool), WARP)
             self.of_warps.check("warps")
         self.since_barrier, self.of_warps = Accesses(), Accesses()
+        self.order.barrier()
+
+    def _llvm_fence(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        assert ir.StringAttr(op.attributes["syncscope"]).value == "device"
+        assert ir.IntegerAttr(op.attributes["ordering"]).value == 6, "a fence that orders less than all"
+        self.order.fence(self.lane[active])
+        return []
 
     def _nvvm_bar_warp_sync(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         warps = active.reshape(-1, WARP)
@@ -362,139 +362,3 @@ DIRECTIONS = {"down": 1, "up": -1}
 def chosen(lanes: Lanes, new: Any, old: Any) -> Any:
     """Selects the new values of some lanes. A tensor is the same one to all, and sums are a whole warpgroup's."""
     return np.where(of_each(lanes, new), new, old) if isinstance(new, np.ndarray) else new
-
-
-# ---- scalar ops ----------------------------------------------------------------------------------------------------
-
-
-def unsigned(value: Lanes) -> Lanes:
-    """The same bits as unsigned integers; booleans as bytes."""
-    if value.dtype in NARROW_DTYPES:
-        return value.view(np.uint8) & ((1 << len(bits_of(value))) - 1)
-    return value.astype(np.uint8) if value.dtype == np.bool_ else value.view(f"u{value.dtype.itemsize}")
-
-
-def wide(value: Lanes) -> Lanes:
-    """Integers whose sign bit is copied: a true i1 is -1."""
-    if value.dtype in NARROW_DTYPES:
-        return value.astype(np.int8)
-    return -value.astype(np.int8) if value.dtype == np.bool_ else value
-
-
-def compare_integers(op: ir.OpView, _: np.dtype, a: Lanes, b: Lanes) -> Lanes:
-    """arith.cmpi."""
-    predicate = ir.IntegerAttr(op.attributes["predicate"]).value
-    a, b = (unsigned(a), unsigned(b)) if predicate >= 6 else (wide(a), wide(b))
-    functions = [np.equal, np.not_equal, *[np.less, np.less_equal, np.greater, np.greater_equal] * 2]
-    return functions[predicate](a, b)
-
-
-def compare_floats(op: ir.OpView, _: np.dtype, a: Lanes, b: Lanes) -> Lanes:
-    """arith.cmpf: predicates 1 to 6 are false on NaN, 8 to 13 are true."""
-    predicate = ir.IntegerAttr(op.attributes["predicate"]).value
-    nan = np.isnan(a) | np.isnan(b)
-    if predicate in (7, 14):
-        return ~nan if predicate == 7 else nan
-    functions = [np.equal, np.greater, np.greater_equal, np.less, np.less_equal, np.not_equal]
-    result = functions[(predicate - 1) % 7](a, b)
-    return result & ~nan if predicate < 7 else result | nan
-
-
-def of_unsigned(function: Callable[..., Lanes]) -> Callable[..., Lanes]:
-    """An op on unsigned integers; the result has the bits of the unsigned one."""
-
-    def apply(_: ir.OpView, dtype: np.dtype, *operands: Lanes) -> Lanes:
-        result = function(*map(unsigned, operands))
-        if dtype in NARROW_DTYPES:
-            return result.astype(np.int8)
-        return result if dtype.kind == "f" or result.dtype.itemsize != dtype.itemsize else result.view(dtype)
-
-    return apply
-
-
-def plain(function: Callable[..., Lanes]) -> Callable[..., Lanes]:
-    """An op that NumPy computes in the operands' own type, on integers of fewer bits than a byte in bytes."""
-
-    def apply(_: ir.OpView, dtype: np.dtype, *operands: Lanes) -> Lanes:
-        return function(*(wide(x) if x.dtype in NARROW_DTYPES else x for x in operands))
-
-    return apply
-
-
-def same_bits(_: ir.OpView, dtype: np.dtype, x: Lanes) -> Lanes:
-    """arith.bitcast."""
-    return (unsigned(x) if x.dtype in NARROW_DTYPES else x).view(dtype)
-
-
-def lowest_bits(_: ir.OpView, dtype: np.dtype, x: Lanes) -> Lanes:
-    """arith.trunci."""
-    return wide(x) & {np.dtype(np.bool_): 1, np.dtype(np.uint8): 63}.get(dtype, -1)
-
-
-def signed_quotient(_: ir.OpView, __: np.dtype, a: Lanes, b: Lanes) -> Lanes:
-    """arith.divsi rounds towards zero."""
-    return np.trunc(wide(a).astype(np.longdouble) / wide(b).astype(np.longdouble))
-
-
-def fused(_: ir.OpView, __: np.dtype, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """math.fma."""
-    wide = np.float64 if a.dtype == np.float32 else np.longdouble
-    return a.astype(wide) * b + c
-
-
-def away_from_zero(x: Lanes) -> Lanes:
-    """math.round: to the nearest integer, of two equally near the one further from zero."""
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole).astype(x.dtype)
-
-
-def ones(_: ir.OpView, __: np.dtype, x: Lanes) -> Lanes:
-    """math.ctpop."""
-    return sum((unsigned(x) >> i & 1).astype(np.int8) for i in bits_of(x))
-
-
-def leading_zeros(_: ir.OpView, __: np.dtype, x: Lanes) -> Lanes:
-    """math.ctlz."""
-    return len(bits_of(x)) - sum((unsigned(x) >> i != 0).astype(np.int8) for i in bits_of(x))
-
-
-def bits_of(x: Lanes) -> range:
-    """The bits of an integer."""
-    return range({np.dtype(ml_dtypes.int2): 2, np.dtype(ml_dtypes.int4): 4}.get(x.dtype, 8 * x.dtype.itemsize))
-
-
-NARROW_DTYPES = (np.dtype(ml_dtypes.int2), np.dtype(ml_dtypes.int4))
-
-DIVISIONS = {"arith.divui", "arith.remui", "arith.divsi", "arith.remsi"}
-
-SCALARS: dict[str, Callable[..., Lanes]] = {
-    "arith.addf": plain(np.add), "arith.addi": plain(np.add), "arith.andi": plain(np.bitwise_and),
-    "arith.bitcast": same_bits, "arith.cmpf": compare_floats, "arith.cmpi": compare_integers,
-    "arith.divf": plain(np.divide), "arith.divsi": signed_quotient, "arith.divui": of_unsigned(np.floor_divide),
-    "arith.extf": plain(np.asarray), "arith.extsi": plain(wide), "arith.extui": of_unsigned(np.asarray),
-    "arith.fptosi": plain(np.trunc), "arith.fptoui": plain(np.trunc), "arith.index_cast": plain(wide),
-    "arith.index_castui": of_unsigned(np.asarray), "arith.maximumf": plain(np.maximum),
-    "arith.maxsi": plain(np.maximum), "arith.maxui": of_unsigned(np.maximum), "arith.minimumf": plain(np.minimum),
-    "arith.minsi": plain(np.minimum), "arith.minui": of_unsigned(np.minimum), "arith.mulf": plain(np.multiply),
-    "arith.muli": plain(np.multiply), "arith.negf": plain(np.negative), "arith.ori": plain(np.bitwise_or),
-    "arith.remsi": plain(np.fmod), "arith.remui": of_unsigned(np.remainder),
-    "arith.shli": plain(np.left_shift), "arith.shrsi": plain(np.right_shift),
-    "arith.shrui": of_unsigned(np.right_shift), "arith.sitofp": plain(wide), "arith.subf": plain(np.subtract),
-    "arith.subi": plain(np.subtract), "arith.truncf": plain(np.asarray),
-    "arith.trunci": lowest_bits, "arith.uitofp": of_unsigned(np.asarray),
-    "arith.xori": plain(np.bitwise_xor), "math.absf": plain(np.abs), "math.atan2": plain(np.arctan2),
-    "math.cbrt": plain(np.cbrt), "math.ceil": plain(np.ceil), "math.copysign": plain(np.copysign),
-    "math.ctlz": leading_zeros, "math.ctpop": ones,
-    "math.cos": plain(np.cos), "math.exp": plain(np.exp), "math.expm1": plain(np.expm1),
-    "math.floor": plain(np.floor), "math.fma": fused, "math.log": plain(np.log), "math.log1p": plain(np.log1p),
-    "math.powf": plain(np.power), "math.round": plain(away_from_zero),
-    "math.roundeven": plain(np.rint), "math.rsqrt": plain(lambda x: 1 / np.sqrt(x)),
-    "math.sin": plain(np.sin), "math.sqrt": plain(np.sqrt), "math.tan": plain(np.tan), "math.tanh": plain(np.tanh),
-}  # fmt: skip
-
-ATOMICS: dict[int, Callable[..., Lanes]] = {
-    0: SCALARS["arith.addf"], 1: SCALARS["arith.addi"], 2: SCALARS["arith.andi"], 3: plain(lambda old, new: new),
-    6: SCALARS["arith.maxsi"], 7: SCALARS["arith.maxui"], 10: SCALARS["arith.minsi"], 11: SCALARS["arith.minui"],
-    14: SCALARS["arith.ori"], 15: SCALARS["arith.xori"],
-}  # fmt: skip
-"""By the number of an AtomicRMWKind."""

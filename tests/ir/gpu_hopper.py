@@ -20,6 +20,7 @@ import numpy as np
 
 from shlo_disc.lowering_gpu.hopper_product import BY_MAPS
 from shlo_disc.shape_dialect.mlir import ir
+from tests.ir.gpu_order import BlockOrder
 from tests.ir.gpu_roles import Role, Roles
 from tests.ir.gpu_tensor_cores import TensorCores
 
@@ -171,7 +172,7 @@ class Warpgroups(TensorCores):
     """The part of a block for warpgroups."""
 
     threads: int
-    global_accesses: list[tuple[Lanes, bool]]
+    order: BlockOrder
     check_races: Any
     run: Any
 
@@ -294,7 +295,7 @@ class Warpgroups(TensorCores):
                 read = (side.addresses >= copy.target) & (side.addresses < copy.end)
                 assert not read.any(), "a copy to what a product may still read"
         first_address = map_.data.__array_interface__["data"][0]
-        self.global_accesses.append((first_address + map_.data.itemsize * inside, False))
+        self.order.add(first_address + map_.data.itemsize * inside, False)
         self.bytes.data[self._at(np.arange(copy.target, copy.end))] = 0xFF
         self.under_way.append(copy)
         return []

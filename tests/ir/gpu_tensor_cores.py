@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from shlo_disc.shape_dialect.mlir import ir
+from tests.ir.gpu_order import BlockOrder
 
 WARP = 32
 _CHUNK_BYTES = 16
@@ -27,7 +28,7 @@ class TensorCores:
 
     threads: int
     since_barrier: Any
-    global_accesses: list[tuple[Lanes, bool]]
+    order: BlockOrder
     lane: Lanes
 
     def begin_copies(self) -> None:
@@ -48,7 +49,7 @@ class TensorCores:
         assert not (source.addresses(at)[active] % _CHUNK_BYTES).any(), "a copy from no multiple of 16 bytes"
         assert not (place[active] * size % _CHUNK_BYTES).any(), "a copy to no multiple of 16 bytes"
         to = target.offsets([place[:, None] + wanted], np.broadcast_to(active[:, None], inside.shape))
-        self.global_accesses.append((source.addresses(from_)[inside], False))
+        self.order.add(source.addresses(from_)[inside], False)
         self._claim(target, to[active], active)
         values = np.zeros(inside.shape, source.data.dtype)
         values[inside] = source.data[from_[inside]]

@@ -21,7 +21,7 @@ from shlo_disc.shape_dialect.dialect.problems import (
 )
 from shlo_disc.shape_dialect.dialect.records import FunctionName, Malformed, read_variant, to_attribute
 from shlo_disc.shape_dialect.dialect.remembered import remembered
-from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 FUSION = "disc.fusion"
@@ -71,13 +71,14 @@ class RowReduce(Fusion):
 
     accumulators: in a "gemm", the result whose buffer holds the sums of the product until the result is written; -1 if
     they need a separate buffer. bounded: the kernel gets the number of columns that count. begins: it gets the first of
-    them, too.
+    them, too. partials: as in "reduce".
     """
 
     columns: int = 0
     accumulators: int | None = None
     bounded: bool = False
     begins: bool = False
+    partials: int = 0
 
 
 @_kind("epilogue")
@@ -100,9 +101,12 @@ class Reduce(Fusion):
     """A reduction along axes other than the last ones.
 
     by_columns: the kernel walks down columns: the axes are neighbours, and results have the sizes of the reduction's.
+    partials: the number of last results that are scratch memory, in which several blocks leave their parts of what the
+    reductions make, one for each value. Axis 0 of each is the parts; where it is 0, each block works by itself.
     """
 
     by_columns: bool = False
+    partials: int = 0
 
 
 @_kind("scatter")
@@ -307,6 +311,18 @@ def is_by_columns(function: ir.OpView) -> bool:
     """Tells whether a kernel is a reduction that walks down columns."""
     fusion = fusion_of(function)
     return isinstance(fusion, Reduce) and fusion.by_columns
+
+
+def partials_of(function: ir.OpView) -> int:
+    """The number of last results of a kernel that are scratch memory for the parts of several blocks."""
+    fusion = fusion_of(function)
+    return fusion.partials if isinstance(fusion, Reduce | RowReduce) else 0
+
+
+def results_of(function: func.FuncOp) -> list[ir.Value]:
+    """The values that the body of a fusion returns, without the scratch memory for parts."""
+    *_, last = function.entry_block.operations
+    return list(last.operands)[: len(last.operands) - partials_of(function)]
 
 
 def updates_of(function: ir.OpView) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shlo_disc.shape_dialect.dialect.fusion import Epilogue, Fusion, Loop, RowReduce, fusion_of
+from shlo_disc.shape_dialect.dialect.fusion import Epilogue, Fusion, Loop, RowReduce, fusion_of, results_of
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE
@@ -58,6 +58,11 @@ def may_write_where(fusion: func.FuncOp, argument: int, result: int) -> bool:
 def _walks(found: Overwrite) -> bool:
     """Tells whether a kernel goes through the elements of its results, or its rows, one after the other."""
     return isinstance(found.what, Loop | Epilogue) or (found.walks_rows and found.what.collapsed)
+
+
+@IN_PLACE.requires("the result is no scratch memory, which is written before all of the argument is read")
+def _is_no_scratch(found: Overwrite) -> bool:
+    return found.result < len(results_of(found.fusion))
 
 
 @IN_PLACE.requires("the argument and the result have one type")

@@ -138,3 +138,25 @@ def test_reductions_down_columns(sizes: str, along: str, axes: str, returned: st
                 verify_fusions(module)
         else:
             verify_fusions(module)
+
+
+# ---- kernels that are split over blocks -----------------------------------------------------------------------------
+
+PARTS = """
+  func.func private @reduce_0(%x: tensor<2x4x3xf32>) -> (tensor<2x3xf32>, tensor<SIZESxf32>)
+      attributes {disc.fusion = #disc.fusion<"reduce", {by_columns, partials = 1 : i64}>} {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+        : (tensor<2x4x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+    %1 = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<f32>) -> tensor<SIZESxf32>
+    return %0, %1 : tensor<2x3xf32>, tensor<SIZESxf32>
+  }"""
+
+
+def test_scratch_memory_for_parts() -> None:
+    with make_context(), ir.Location.unknown():
+        verify_fusions(ir.Module.parse(PARTS.replace("SIZES", "5x2x3")))
+        with pytest.raises(CompilerError, match="has other sizes than the values"):
+            verify_fusions(ir.Module.parse(PARTS.replace("SIZES", "5x3x2")))
+        with pytest.raises(CompilerError, match="do not have room for each value"):
+            verify_fusions(ir.Module.parse(PARTS.replace("SIZES", "2x3").replace("partials = 1", "partials = 2")))

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Items of work that several blocks have parts of: one facility for every kernel that is split over blocks.
+
+A block leaves what it finds of its part in the kernel's scratch memory (`Frame.partials`) and takes a ticket of the
+item, a number in the memory of the device. Whoever takes the last ticket finds all parts there, combines them in their
+order and resets the number, so that the kernel can be launched again. Nobody waits for another block, and what is
+computed does not depend on which block is the last (CUDA's sample `threadFenceReduction` is of this form).
+
+Tickets belong to a kernel of a loaded program, and the launches of a device follow each other in its one stream, so no
+two launches share them, nor what lies in the arena.
+
+In memory: what a block stores comes before the fence of its first thread, which stores it itself or meets the others
+at a barrier first; then this thread takes the ticket. If it is the last one, a fence, a barrier and the block's loads
+follow. So each load of a part comes after all stores of it by the PTX memory model: fences and barriers are cumulative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_gpu.atomics import RELAXED
+from shlo_disc.lowering_gpu.block_loops import Values, ceil_div, counted, when
+from shlo_disc.lowering_gpu.grid import each_block, thread
+from shlo_disc.lowering_gpu.kernel import GpuFrame, zeroed_array
+from shlo_disc.lowering_gpu.policy import GPU_POLICY
+from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.symbolic.facts import Relation
+
+ACQUIRE_RELEASE = 6
+"""LLVM's number of the order of a fence that stores before it, and loads behind it, do not pass."""
+
+
+@dataclass
+class Parts:
+    """The parts of each item of a kernel, `count` of them. A kernel without scratch memory has one part an item.
+
+    item, part: those that the block works on, and `is_split` whether there are several; inside of `each`.
+    """
+
+    frame: GpuFrame
+    count: Expr = field(init=False)
+    item: ir.Value = field(init=False)
+    part: ir.Value = field(init=False)
+    tickets: ir.Value = field(init=False)
+    is_split: ir.Value | None = None
+
+    def __post_init__(self) -> None:
+        partials = self.frame.partials
+        self.count = Expr.maximum(dims_of(partials[0])[0], 1) if partials else Expr.const(1)
+        if partials:
+            word = ir.IntegerType.get_signless(32)
+            self.frame.function.attributes[RELAXED] = ir.UnitAttr.get()
+            self.tickets = zeroed_array(self.frame.function, "tickets", GPU_POLICY.blocks // 2, word)
+
+    def number(self) -> ir.Value:
+        """The number of parts of an item."""
+        return arith.maxui(self.frame.size_of(dims_of(self.frame.partials[0])[0]), index_constant(1))
+
+    def guard(self, length: Expr, least: int, items: Expr) -> None:
+        """Note the choice: items of `length` elements are split where there are few items, and each is long."""
+        if self.frame.partials:
+            conditions = (Relation.ge(length, 2 * least), Relation.le(items * 2, GPU_POLICY.blocks))
+            self.frame.guard("several blocks for each result", "one block for each result", *conditions)
+
+    def each(self, items: ir.Value, body: Callable[[ir.Value], None]) -> None:
+        """`body(item)` for all parts of items below `items`, one block a part at a time."""
+        if not self.frame.partials:
+            each_block(items, body)
+            return
+        count = self.number()
+
+        def one(number: ir.Value) -> None:
+            self._stand(number, count)
+            body(self.item)
+
+        each_block(arith.muli(items, count), one)
+
+    def _stand(self, number: ir.Value, count: ir.Value) -> None:
+        """Find the item and the part that a number stands for. Where items are split, numbers have no high word.
+
+        `is_split` is made of the part, too: LLVM would copy the loop over items for a condition from outside of it.
+        """
+        word, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
+        low, of_each = arith.index_castui(word, number), arith.index_castui(word, count)
+        high = arith.subi(number, arith.index_castui(index, low))
+        self.item = arith.addi(high, arith.index_castui(index, arith.divui(low, of_each)))
+        self.part = arith.index_castui(index, arith.remui(low, of_each))
+        several = arith.ori(self.part, arith.subi(count, index_constant(1)))
+        self.is_split = arith.cmpi(arith.CmpIPredicate.ne, several, index_constant(0))
+
+    def share(self, length: Expr, multiple: int = 1) -> tuple[ir.Value, ir.Value]:
+        """The first of `length` elements that are in the block's part, and how many are. Parts begin at multiples."""
+        whole = self.frame.size_of(length)
+        if self.is_split is None:
+            return index_constant(0), whole
+        size = self.frame.size_of(ceildiv(ceildiv(length, self.count), multiple) * multiple)
+        begin = arith.minui(arith.muli(self.part, size), whole)
+        return begin, arith.minui(size, arith.subi(whole, begin))
+
+    def of_all(
+        self, own: Values, leave: Callable[[], None], gather: Callable[[], Values]
+    ) -> tuple[Values, ir.Value | None]:
+        """The values that all parts of the item make, and whether this block goes on with them; None where each does.
+
+        leave: stores what the block has found, by `store`: in the first thread, or before a barrier. gather: gives what
+        is stored there together, by `combined`. All threads of the block must get here.
+        """
+        if self.is_split is None:
+            return own, None
+        yes, truth = arith.constant(ir.IntegerType.get_signless(1), 1), ir.IntegerType.get_signless(1)
+        choice = scf.IfOp(self.is_split, [truth, *(v.type for v in own)], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            leave()
+            is_last = self._is_last()
+            found = scf.IfOp(is_last, [v.type for v in own], has_else=True)
+            for block, values in ((found.then_block, gather), (found.else_block, lambda: own)):
+                with ir.InsertionPoint(block):
+                    scf.yield_(values())
+            scf.yield_([is_last, *found.results])
+        with ir.InsertionPoint(choice.else_block):
+            scf.yield_([yes, *own])
+        goes_on, *values = choice.results
+        return values, goes_on
+
+    def store(self, values: Sequence[ir.Value], at: Sequence[ir.Value], first: int = 0) -> None:
+        """Leave values of this part at the index of a result, in the scratch memory from number `first` on."""
+        for value, buffer, partial in self._memory(values, first):
+            memref.store(to_memory(value, element_of(partial.type)), buffer, [self.part, *at])
+
+    def combined(
+        self,
+        start: Values,
+        at: Sequence[ir.Value],
+        combine: Callable[[Values, Values], Values],
+        lane: ir.Value,
+        lanes: int,
+        is_there: ir.Value | None = None,
+        first: int = 0,
+    ) -> Values:
+        """The parts at an index that are the lane's, each lane having as many neighbours, combined in their order; none
+        where it is not there."""
+        count = self.number()
+        if is_there is not None:
+            count = arith.select(is_there, count, index_constant(0))
+        each = ceil_div(count, index_constant(lanes))
+        begin = arith.minui(arith.muli(lane, each), count)
+        end = arith.minui(arith.addi(begin, each), count)
+
+        def one(part: ir.Value, carried: Values) -> Values:
+            found = [
+                from_memory(memref.load(buffer, [part, *at]), element_of(partial.type))
+                for _, buffer, partial in self._memory(start, first)
+            ]
+            return combine(carried, found)
+
+        return counted(begin, end, index_constant(1), start, one)
+
+    def _memory(self, values: Sequence[ir.Value], first: int) -> list[tuple[ir.Value, ir.Value, ir.Value]]:
+        """Each value with its buffer and what this holds."""
+        end = first + len(values)
+        return list(zip(values, self.frame.partial_buffers[first:end], self.frame.partials[first:end], strict=True))
+
+    def _is_last(self) -> ir.Value:
+        """Tells whether all other parts of the item have been left already: the same in all threads of the block."""
+        word = ir.IntegerType.get_signless(32)
+        flag, zero = self.frame.shared_memory(1, word), index_constant(0)
+
+        def take() -> None:
+            fence()
+            one = arith.constant(word, 1)
+            taken = memref.AtomicRMWOp(arith.AtomicRMWKind.addi, one, self.tickets, [self.item]).result
+            fence()
+            behind = arith.addi(arith.index_castui(ir.IndexType.get(), taken), index_constant(1))
+            is_last = arith.cmpi(arith.CmpIPredicate.eq, behind, self.number())
+            when(is_last, self._reset)
+            memref.store(arith.extui(word, is_last), flag, [zero])
+
+        when(arith.cmpi(arith.CmpIPredicate.eq, thread(), zero), take)
+        gpu.barrier()
+        return arith.cmpi(arith.CmpIPredicate.ne, memref.load(flag, [zero]), arith.constant(word, 0))
+
+    def _reset(self) -> None:
+        none = arith.constant(ir.IntegerType.get_signless(32), 0)
+        memref.AtomicRMWOp(arith.AtomicRMWKind.assign, none, self.tickets, [self.item])
+
+
+def fence() -> None:
+    """Orders this thread's accesses, and those that it has seen, for all threads of the device."""
+    order = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), ACQUIRE_RELEASE)
+    attributes = {"ordering": order, "syncscope": ir.StringAttr.get("device")}
+    ir.Operation.create("llvm.fence", attributes=attributes)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Kernels that are split over blocks, in whole programs: calls one after the other, graphs, loops, several clients."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import shlo_disc
+from tests.gpu.checks import compiled
+from tests.gpu.emulated import fresh_client, loaded
+from tests.gpu.marks import needs_mock_driver
+from tests.gpu.mock_driver import MockDriver
+
+pytestmark = needs_mock_driver
+
+SPECS = [("a, b", "float32"), ("c, d", "float32")]
+
+
+def reductions(x: Any, y: Any) -> tuple[Any, ...]:
+    """Sums down columns and along rows, whose scratch memory lies beside what others need."""
+    down, along = x.sum(0), y.sum(-1)
+    return down * 2, jnp.argmax(y, -1), jnp.outer(along, down), x - down
+
+
+@functools.cache
+def program() -> shlo_disc.Executable:
+    return compiled(reductions, SPECS)
+
+
+def arguments(shapes: tuple[tuple[int, int], ...], seed: int) -> list[np.ndarray]:
+    random = np.random.default_rng(seed)
+    return [random.random(shape, np.float32) for shape in shapes]
+
+
+def check(run: Any, shapes: tuple[tuple[int, int], ...], seed: int = 0) -> list[np.ndarray]:
+    given = arguments(shapes, seed)
+    found = [np.asarray(r) for r in run(*given)]
+    for got, want in zip(found, jax.jit(reductions)(*given), strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-5)
+    return found
+
+
+SPLIT, WHOLE = ((200, 33), (2, 8200)), ((5, 3), (7, 40))
+
+
+def test_calls_of_several_sizes_and_graphs_of_them(driver: MockDriver) -> None:
+    """The second call of a size is captured, and each replay finds tickets as the call before has left them."""
+    client = fresh_client()
+    run = loaded(program(), client)
+    for seed in range(4):
+        check(run, SPLIT, seed)
+        check(run, WHOLE, seed)
+    assert client.device(0).launch_stats()["replays"] >= 4
+    assert driver.mistakes == []
+
+
+def test_results_are_the_same_in_each_run_and_on_each_client() -> None:
+    first, second = (loaded(program(), fresh_client()) for _ in range(2))
+    found = [check(run, SPLIT) for run in (first, second, first, second)]
+    for other in found[1:]:
+        for got, want in zip(other, found[0], strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_a_loop_launches_a_split_kernel_in_each_iteration() -> None:
+    def function(x: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda i, y: y + x.sum(0) * (i + 1), x[0])
+
+    run = loaded(compiled(function, [("a, b", "float32")]), fresh_client())
+    (x,) = arguments(((130, 5),), 0)
+    np.testing.assert_allclose(np.asarray(run(x)), jax.jit(function)(x), rtol=2e-5)
+
+
+@pytest.mark.parametrize("shapes", [((1, 1), (1, 1)), ((200, 1), (1, 8300))], ids=str)
+def test_sizes_of_nothing(shapes: tuple[tuple[int, int], ...]) -> None:
+    """Reductions of no rows or columns, and down or along none."""
+
+    def function(x: Any, y: Any) -> Any:
+        return x[1:].sum(0), x[:, 1:].sum(0), y[:, 1:].sum(-1), y[1:].sum(-1)
+
+    run = loaded(compiled(function, SPECS), fresh_client())
+    given = arguments(shapes, 0)
+    for got, want in zip(run(*given), jax.jit(function)(*given), strict=True):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=2e-5)
