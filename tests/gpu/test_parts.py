@@ -13,6 +13,8 @@ import pytest
 from jax import lax
 
 import shlo_disc
+import shlo_disc.numpy as data_sizes
+from shlo_disc.transforms.decisions import OUTCOMES
 from tests.gpu.checks import compiled
 from tests.gpu.emulated import fresh_client, loaded
 from tests.gpu.marks import needs_mock_driver
@@ -89,3 +91,39 @@ def test_sizes_of_nothing(shapes: tuple[tuple[int, int], ...]) -> None:
     given = arguments(shapes, 0)
     for got, want in zip(run(*given), jax.jit(function)(*given), strict=True):
         np.testing.assert_allclose(np.asarray(got), want, rtol=2e-5)
+
+
+BOUNDS = [-1.0, 0.25, 0.75, 2.0]
+
+
+def kept_columns(x: Any) -> Any:
+    """Sums down the rows that each iteration keeps."""
+
+    def step(carried: Any, bound: Any) -> Any:
+        return carried + x[data_sizes.flatnonzero(x[:, 0] > bound)].sum(0), bound
+
+    return lax.scan(step, jnp.zeros_like(x[0]), jnp.array(BOUNDS, x.dtype))[0]
+
+
+def kept_rows(x: Any) -> Any:
+    """Sums along the rows that each iteration keeps: there are as many as divide the blocks of a device."""
+
+    def step(carried: Any, bound: Any) -> Any:
+        sums = x[data_sizes.flatnonzero(x[:, 0] > bound)].sum(1)
+        return carried + (sums * sums).sum(), bound
+
+    return lax.scan(step, jnp.zeros((), x.dtype), jnp.array(BOUNDS, x.dtype))[0]
+
+
+@pytest.mark.parametrize("function", [kept_columns, kept_rows])
+def test_sizes_that_iterations_read(function: Any) -> None:
+    """Scratch memory is planned before the loop, so its size has to have a bound there; else nothing is split."""
+    before = OUTCOMES["parts-over-blocks.has-room", False]
+    executable = compiled(function, [("a, b", "float32")])
+    assert (OUTCOMES["parts-over-blocks.has-room", False] > before) == (function is kept_rows)
+    run = loaded(executable, fresh_client())
+    for shape in ((3, 5), (300, 7), (2, 8200)):
+        (x,) = arguments((shape,), 0)
+        kept = [x[x[:, 0] > b] for b in BOUNDS]
+        wanted = sum(k.sum(0) for k in kept) if function is kept_columns else sum((k.sum(1) ** 2).sum() for k in kept)
+        np.testing.assert_allclose(np.asarray(run(x)), wanted, rtol=2e-5)

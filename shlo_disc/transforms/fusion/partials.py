@@ -21,6 +21,7 @@ from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
+from shlo_disc.shape_dialect.symbolic.limits import NoLimit
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, terminator_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
@@ -105,6 +106,15 @@ def _may_be_long(found: Work) -> bool:
 @PARTS.requires("there may be fewer blocks than a device has at work")
 def _may_be_few(found: Work) -> bool:
     return found.facts.prove(Relation.gt(found.blocks * 2, policy().blocks)) is not True
+
+
+@PARTS.requires("the memory for parts has a bound that is known before an iteration reads its sizes")
+def _has_room(found: Work) -> bool:
+    try:
+        found.facts.limits.largest(product((found.parts, *found.results)))
+    except NoLimit:
+        return False
+    return True
 
 
 def reserve_partials(module: ir.Module, facts: Facts, decisions: Decisions) -> None:
