@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shlo_disc.driver.cache import CompileCache, cache_key, open_cache
+from shlo_disc.driver.code_pages import note_compile
 from shlo_disc.driver.executable import Executable
 from shlo_disc.driver.recovery import compile_program
 from shlo_disc.errors import ArtifactError, OptionError
@@ -52,7 +53,9 @@ def _compile_read(
     key = cache_key(read, options) if cache else ""
     executable = _cached(cache, key, read, options, started) if cache else None
     if executable is None:
+        began = time.perf_counter()
         executable = _compiled(read, target, options, reading, context)
+        note_compile(time.perf_counter() - began)
         if cache:
             cache.store(key, executable.artifact)
     return executable
