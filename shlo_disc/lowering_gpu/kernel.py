@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from shlo_disc.lowering.element_types import element_of, to_memory
 from shlo_disc.lowering.elements import Elements, Positions
@@ -24,6 +25,8 @@ from shlo_disc.lowering_gpu.lanes import Lanes
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+
+E = TypeVar("E", bound=Elements)
 
 
 @dataclass
@@ -56,10 +59,10 @@ class GpuFrame(Frame):
             gpu.ReturnOp([])
         self.end_function()
 
-    def elements(self) -> Elements:
-        """An emitter, one element at a time, that reads this kernel's inputs."""
+    def elements(self, kind: type[E] = Elements) -> E:
+        """An emitter of a kind, one element at a time, that reads this kernel's inputs."""
         memory = dict(zip(self.inputs, self.input_buffers, strict=True))
-        return Elements(1, self.facts, self.size_of, device_math, INDEX_RULES, memory)
+        return kind(1, self.facts, self.size_of, device_math, INDEX_RULES, memory)
 
     def each_element(self, domain: Dims, body: OneElement) -> tuple[Expr, Expr]:
         """One thread computes an element, or several side by side, then those a whole grid further."""

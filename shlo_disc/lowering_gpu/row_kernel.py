@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from shlo_disc.lowering.elements import Positions
+from shlo_disc.lowering.elements import Positions, uniform
 from shlo_disc.lowering.kernels import op_cost
 from shlo_disc.lowering.long_sums import BLOCK, SHORT, LongSums, in_blocks
 from shlo_disc.lowering.positions import index_constant
@@ -29,6 +29,7 @@ from shlo_disc.lowering_gpu.kept_rows import BLOCKS, FEWEST, Kept, Slots, nothin
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.parts import Parts
 from shlo_disc.lowering_gpu.policy import GPU_POLICY
+from shlo_disc.lowering_gpu.row_division import Divisor, RowElements, divisions_of_rows
 from shlo_disc.lowering_gpu.row_runs import Runs, in_runs, width_of_runs
 from shlo_disc.lowering_gpu.teams import Team, team_of_rows
 from shlo_disc.shape_dialect.dialect.types import product
@@ -50,9 +51,11 @@ class TeamRows(RowKernel):
     """The work of a team on one row after another, `width` columns at a time."""
 
     frame: GpuFrame
+    elements: RowElements
 
     def __init__(self, frame: GpuFrame, analysis: RowAnalysis, team: Team, slots: Slots, parts: Parts, width: int):
-        super().__init__(frame, analysis, frame.elements())
+        super().__init__(frame, analysis, frame.elements(RowElements))
+        self.divisions = divisions_of_rows(analysis)
         self.team, self.slots, self.parts, self.width = team, slots, parts, width
         self.goes_on: ir.Value | None = None
         self.runs = Runs(frame, analysis, width)
@@ -66,6 +69,7 @@ class TeamRows(RowKernel):
             self.is_row = arith.cmpi(arith.CmpIPredicate.ult, linear, self.frame.size_of(product(self.analysis.rows)))
             self.count = arith.select(self.is_row, self.count, index_constant(0))
         self.slots.begin_row()
+        self.elements.divisors.clear()
         self.row(linear)
         if THREADS in self.team.sizes and sum(map(len, self.analysis.reduces.values())) == 1:
             # Where there are more, each has its barrier between the other's reads in this row and writes in the next.
@@ -75,6 +79,7 @@ class TeamRows(RowKernel):
 
     def walk(self, carried: Values, body: Body, fold: Callable[[Values], Values] | None, in_order: bool) -> Values:
         """This thread's share of the columns: first those for which it has room to keep something, then the others."""
+        self._invert_divisors()
         share = self._runs_in_order() if in_order else self._runs_side_by_side()
         begin = index_constant(0)
         if self.slots.buffers:
@@ -90,6 +95,15 @@ class TeamRows(RowKernel):
             carried = in_blocks(begin, share.count, 1, carried, partial(self._run, share, body, False), fold, block)
         self.slots.end_walk()
         return carried
+
+    def _invert_divisors(self) -> None:
+        """The reciprocals of divisors that are known in this walk, once a row and before its loops."""
+        divisors = self.elements.divisors
+        for op in self.divisions:
+            quotient, divisor = op.results[0], op.operands[1]
+            if quotient not in divisors and self.analysis.depth.get(divisor, 0) <= self.depth:
+                first = uniform([index_constant(0)] * len(self.analysis.columns))
+                divisors[quotient] = Divisor.of(self.elements.at(divisor, self.place(divisor, first)))
 
     def _run(self, share: Share, body: Body, is_kept: bool, number: ir.Value, carried: Values) -> Values:
         """One run of columns."""

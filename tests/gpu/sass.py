@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The machine code of GPU kernels, read where there is no GPU: assembled by ptxas, disassembled by nvdisasm.
 
-`python -m tests.gpu.sass NAME [--text]` reports the kernels of a case of `tests/ir/gpu_cases.py`, with their code if
-asked; `python -m tests.gpu.sass --update [NAME ...]` writes the table `sass.txt` again, all of it or the rows of some
-cases.
+`python -m tests.gpu.sass NAME [--text] [--loops]` reports the kernels of a case of `tests/ir/gpu_cases.py`, with their
+code or the instructions of their innermost loops if asked; `python -m tests.gpu.sass --update [NAME ...]` writes the
+table `sass.txt` again, all of it or the rows of some cases.
 """
 
 from __future__ import annotations
@@ -84,6 +84,20 @@ class Machine:
         return tuple(sorted({width_of(code) for code in self.opcodes if code.split(".")[0] == opcode}))
 
     @property
+    def loops(self) -> list[Counter[str]]:
+        """The instructions of each innermost loop, in the order of the code: from a label to a branch back to it. The
+        branch to itself that ends a kernel is none."""
+        lines = [line for line in self.text.splitlines() if _LABEL.match(line) or _INSTRUCTION.match(line)]
+        labels = {found[1]: number for number, line in enumerate(lines) if (found := _LABEL.match(line))}
+        branches = {n: found[1] for n, line in enumerate(lines) if (found := _BRANCH.search(line))}
+        backward = [(labels[label], end) for end, label in branches.items() if labels.get(label, end) < end]
+        inner = [(b, e) for b, e in backward if not any(b <= x and y < e for x, y in backward)]
+        bodies = [
+            [found[1] for line in lines[b : e + 1] if (found := _INSTRUCTION.match(line))] for b, e in sorted(inner)
+        ]
+        return [Counter(body) for body in bodies if len(body) > 1]
+
+    @property
     def divisions(self) -> int:
         """Divisions of 64 bits, each a call of a long sequence."""
         return sum(n for name, n in self.calls.items() if re.search(r"_(div|rem)_[us]64", name))
@@ -117,6 +131,8 @@ _USAGE = re.compile(
 )
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([\w$.]+),", re.MULTILINE)
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.a-z]*)([^;]*);", re.MULTILINE)
+_LABEL = re.compile(r"^(\.L_x_\d+):")
+_BRANCH = re.compile(r"\bBRA\b[^;]*`\((\.L_x_\d+)\)")
 _CALLED = re.compile(r"`\(([^)]+)\)")
 
 
@@ -286,6 +302,11 @@ def report(kernel: Kernel) -> str:
     return "\n".join(lines)
 
 
+def _loop_text(loop: Counter[str]) -> str:
+    memory = [f"{n} {code}" for code, n in sorted(loop.items()) if code.split(".")[0] in ("LDG", "STG", "LDS", "STS")]
+    return f"  a loop of {loop.total()} instructions: {', '.join(memory) or 'no accesses'}"
+
+
 def update(names: list[str]) -> None:
     """Write the table's rows of some cases again, and leave out those of cases that are gone."""
     kept = [row for row in _stored() if row.case in CASES and row.case not in names]
@@ -301,6 +322,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.gpu.sass", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(CASES)} (default: all)")
     parser.add_argument("--update", action="store_true", help="write the table again instead of a report")
+    parser.add_argument("--loops", action="store_true", help="count the instructions of the innermost loops, too")
     parser.add_argument("--text", action="store_true", help="print the code of the kernels, too")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in CASES]
@@ -311,7 +333,8 @@ def main(arguments: list[str]) -> int:
         update(names)
         return 0
     for kernel in (kernel for name in names for kernel in kernels_of(name)):
-        print(report(kernel) + (f"\n{kernel.machine.text}" if options.text else ""))
+        parts = [report(kernel), *(map(_loop_text, kernel.machine.loops) if options.loops else ())]
+        print("\n".join([*parts, kernel.machine.text] if options.text else parts))
     return 0
 
 

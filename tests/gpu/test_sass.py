@@ -165,6 +165,40 @@ def test_the_kernels_of_a_case(name: str) -> None:
     assert not any(wrong.values()), wrong
 
 
+LOOPS = """\
+\t.section\t.text.nested,"ax",@progbits
+.text.nested:
+.L_x_1:
+        /*0000*/                   LDG.E R4, desc[UR4][R2.64] ;
+        /*0010*/              @!P0 BRA `(.L_x_3) ;
+.L_x_2:
+        /*0020*/                   FADD R4, R4, R4 ;
+        /*0030*/                   STG.E desc[UR4][R2.64], R4 ;
+        /*0040*/               @P1 BRA `(.L_x_2) ;
+.L_x_3:
+        /*0050*/               @P2 BRA P3, `(.L_x_1) ;
+        /*0060*/                   EXIT ;
+.L_x_4:
+        /*0070*/                   BRA `(.L_x_4) ;
+"""
+
+
+def test_loops_without_loops_inside_are_counted() -> None:
+    (machine,) = parse_machine(LOOPS).values()
+    assert machine.loops == [{"FADD": 1, "STG.E": 1, "BRA": 1}]
+
+
+@needs_tools
+@pytest.mark.ptxas
+def test_a_softmax_divides_by_a_reciprocal() -> None:
+    """What it has kept is divided and written by at most six instructions an element, and without a subroutine."""
+    for kernel in kernels_of("softmax"):
+        writing = [loop for loop in kernel.machine.loops if loop["LDS.128"] and loop["STG.E.128"]]
+        assert len(writing) == 2, "an unrolled loop, and that of the rest"
+        assert min(loop.total() / (4 * loop["STG.E.128"]) for loop in writing) <= 6
+        assert not [name for name in kernel.machine.calls if "_div_" in name]
+
+
 def test_a_report_is_readable() -> None:
     kernel = Kernel("case", "first", "sm_90a", parse_usage(ASSEMBLER)["first"], parse_machine(DISASSEMBLER)["first"])
     lines = report(kernel).splitlines()

@@ -10,6 +10,7 @@ import numpy as np
 
 from shlo_disc.shape_dialect.dtypes import BY_MLIR, numpy_dtype
 from shlo_disc.shape_dialect.mlir import ir
+from tests.ir.gpu_vectors import fused
 
 Lanes = np.ndarray
 
@@ -103,12 +104,6 @@ def signed_quotient(_: ir.OpView, __: np.dtype, a: Lanes, b: Lanes) -> Lanes:
     return np.trunc(wide(a).astype(np.longdouble) / wide(b).astype(np.longdouble))
 
 
-def fused(_: ir.OpView, __: np.dtype, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """math.fma."""
-    wide = np.float64 if a.dtype == np.float32 else np.longdouble
-    return a.astype(wide) * b + c
-
-
 def away_from_zero(x: Lanes) -> Lanes:
     """math.round: to the nearest integer, of two equally near the one further from zero."""
     whole = np.trunc(x)
@@ -153,7 +148,7 @@ SCALARS: dict[str, Callable[..., Lanes]] = {
     "math.cbrt": plain(np.cbrt), "math.ceil": plain(np.ceil), "math.copysign": plain(np.copysign),
     "math.ctlz": leading_zeros, "math.ctpop": ones,
     "math.cos": plain(np.cos), "math.exp": plain(np.exp), "math.expm1": plain(np.expm1),
-    "math.floor": plain(np.floor), "math.fma": fused, "math.log": plain(np.log), "math.log1p": plain(np.log1p),
+    "math.floor": plain(np.floor), "math.fma": plain(fused), "math.log": plain(np.log), "math.log1p": plain(np.log1p),
     "math.powf": plain(np.power), "math.round": plain(away_from_zero),
     "math.roundeven": plain(np.rint), "math.rsqrt": plain(lambda x: 1 / np.sqrt(x)),
     "math.sin": plain(np.sin), "math.sqrt": plain(np.sqrt), "math.tan": plain(np.tan), "math.tanh": plain(np.tanh),

@@ -81,3 +81,16 @@ class VectorOps:
     def _vector_reduction(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         assert "or" in str(op.attributes["kind"])
         return [env[op.operands[0]].any(1)]
+
+
+def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """math.fma: of f32, rounded once. An f64 that is no exact sum is made odd, and so rounds to f32 as the sum does."""
+    if a.dtype != np.float32:
+        return a.astype(np.longdouble) * b + c
+    product, added = a.astype(np.float64) * b, c.astype(np.float64)
+    total = product + added
+    back = total - product
+    lost = (product - (total - back)) + (added - back)
+    bits = total.view(np.int64)
+    is_odd = np.isfinite(lost) & (lost != 0) & (bits % 2 == 0)
+    return (bits + np.where(is_odd, np.where((lost > 0) == (total > 0), 1, -1), 0)).view(np.float64)
