@@ -77,6 +77,13 @@ class Frame(ABC):
             self.entry.add_argument(ir.IndexType.get(), ir.Location.unknown())
         return self.entry.arguments[self._first_size + self.sizes.index(size)]
 
+    def expression_of(self, value: ir.Value) -> Expr | None:
+        """The size that a value is, if it is an argument."""
+        if isinstance(value.owner, ir.Block) and value.owner == self.entry:
+            number = ir.BlockArgument(value).arg_number - self._first_size
+            return self.sizes[number] if 0 <= number < len(self.sizes) else None
+        return None
+
     def guard(self, variant: str, otherwise: str, *conditions: Relation, of_size: bool = False) -> None:
         """Note a choice that the kernel makes at run time; one between numbers is none."""
         found = Guard(variant, otherwise, conditions, of_size)

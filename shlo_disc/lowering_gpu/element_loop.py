@@ -24,7 +24,7 @@ from shlo_disc.lowering.multiples import Multiples
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.transposes import transposed
 from shlo_disc.lowering_gpu.grid import THREADS, each_thread
-from shlo_disc.lowering_gpu.lane_math import LaneMath
+from shlo_disc.lowering_gpu.lane_math import NARROW, LaneMath, multiplier_in
 from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place
 from shlo_disc.lowering_gpu.transpose_loop import TILE, TransposeLoop
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
@@ -33,9 +33,6 @@ from shlo_disc.shape_dialect.ops import PADS, RESHAPES
 from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Relation
-
-NARROW = 1 << 31
-"""Positions in tensors of fewer elements are divided in 32 bits."""
 
 LONGEST = 512
 """Instructions of a thread's lanes together, at most: longer ones would take too many registers."""
@@ -196,7 +193,7 @@ class ElementLoop:
         # Where a piece is within one row, rows are of whole pieces, unless there is one row.
         whole = self.axes[-1:] if width > 1 and len(self.axes) > 1 and in_one_row else ()
         multiples = Multiples(width, self.frame.facts, whole)
-        division = LaneMath(width, narrow, multiples)
+        division = LaneMath(width, narrow, multiples, functools.partial(multiplier_in, self.frame))
         elements = Lanes.of(self.frame, LaneMath(width, False, multiples) if self.names & _SPREADING else division)
         place_of = self._place if in_one_row else self._place_across
 

@@ -20,7 +20,7 @@ from shlo_disc.lowering.multiples import Multiples
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.transposes import last_axis
 from shlo_disc.lowering_gpu.grid import THREADS, each_block, thread
-from shlo_disc.lowering_gpu.lane_math import LaneMath
+from shlo_disc.lowering_gpu.lane_math import LaneMath, multiplier_in
 from shlo_disc.lowering_gpu.lanes import Lanes
 from shlo_disc.shape_dialect.dialect.types import Dims, product
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
@@ -90,7 +90,8 @@ class TransposeLoop:
         return tiles
 
     def _tile(self, number: ir.Value) -> None:
-        math = LaneMath(1, self.narrow, Multiples(1, self.frame.facts))
+        multiplier = functools.partial(multiplier_in, self.frame)
+        math = LaneMath(1, self.narrow, Multiples(1, self.frame.facts), multiplier)
         corner = self._corner(math, number)
         self._each_row(lambda row, column: self._keep(math, corner, row, column))
         gpu.barrier()

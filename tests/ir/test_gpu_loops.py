@@ -362,16 +362,25 @@ def divisions(text: str) -> set[str]:
     return {type_ for divisor, type_ in found if not re.match(r"%c(2|4|8|16|32)(_|$)", divisor)}
 
 
+def multiplications(text: str) -> int:
+    """The number of products of 64 bits, of which a division by a multiplier has two."""
+    return len(re.findall(r"arith\.muli .* : (?:vector<\d+x)?i64", text))
+
+
 @pytest.mark.parametrize("name", ["along_rows", "gathered", "joined_anywhere", "reshaped", "transposed"])
 def test_indices_are_divided_in_32_bits_where_sizes_are_known_to_be_small(name: str) -> None:
     text = kernels(lowered(name, BOUNDED))
-    assert divisions(text) == {"i32"}
+    assert divisions(text) <= {"i32"} and multiplications(text)
     assert_right(name, {"b": 3, "s": 12}, arrays(LOOPS[name], {"b": 3, "s": 12}), lowered(name, BOUNDED))
 
 
 @pytest.mark.parametrize("name", ["along_rows", "reshaped"])
 def test_how_indices_are_divided_is_chosen_at_run_time(name: str) -> None:
-    assert divisions(kernels(lowered(name))) == {"i32", "index"}
+    """In 32 bits it is a multiplication by what the host has passed."""
+    text = kernels(lowered(name))
+    assert divisions(text) == {"index"} and multiplications(text)
+    sizes = [str(size) for launch in launches_of(lowered(name)) for size in launch.sizes]
+    assert any("floordiv(4611686018427387904, " in size for size in sizes)
 
 
 @pytest.mark.parametrize("name", ["f32", "dtypes", "numbered_flat"])
