@@ -59,8 +59,12 @@ class GpuFrame(Frame):
             gpu.ReturnOp([])
         self.end_function()
 
-    def elements(self, kind: type[E] = Elements) -> E:
-        """An emitter of a kind, one element at a time, that reads this kernel's inputs."""
+    def elements(self) -> Elements:
+        """An emitter, one element at a time, that reads this kernel's inputs."""
+        return self.elements_of(Elements)
+
+    def elements_of(self, kind: type[E]) -> E:
+        """An emitter as `elements`, of a kind of its own."""
         memory = dict(zip(self.inputs, self.input_buffers, strict=True))
         return kind(1, self.facts, self.size_of, device_math, INDEX_RULES, memory)
 

@@ -54,7 +54,7 @@ class TeamRows(RowKernel):
     elements: RowElements
 
     def __init__(self, frame: GpuFrame, analysis: RowAnalysis, team: Team, slots: Slots, parts: Parts, width: int):
-        super().__init__(frame, analysis, frame.elements(RowElements))
+        super().__init__(frame, analysis, frame.elements_of(RowElements))
         self.divisions = divisions_of_rows(analysis)
         self.team, self.slots, self.parts, self.width = team, slots, parts, width
         self.goes_on: ir.Value | None = None

@@ -191,7 +191,7 @@ def test_loops_without_loops_inside_are_counted() -> None:
 @needs_tools
 @pytest.mark.ptxas
 def test_a_softmax_divides_by_a_reciprocal() -> None:
-    """What it has kept is divided and written by at most six instructions an element, and without a subroutine."""
+    """At most six instructions divide and write an element that was kept, without a subroutine."""
     for kernel in kernels_of("softmax"):
         writing = [loop for loop in kernel.machine.loops if loop["LDS.128"] and loop["STG.E.128"]]
         assert len(writing) == 2, "an unrolled loop, and that of the rest"
