@@ -13,16 +13,16 @@ from shlo_disc.lowering.element_types import constant_like, like
 from shlo_disc.lowering.frame import Frame
 from shlo_disc.lowering.multiples import Multiples, constant_of_index
 from shlo_disc.lowering.positions import Position, PositionMath, index_constant
-from shlo_disc.shape_dialect.mlir import arith, ir, scf, vector
+from shlo_disc.shape_dialect.mlir import arith, ir, math, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 NARROW = 1 << 31
 """Positions in tensors of fewer elements are divided in 32 bits."""
 
 SHIFT = 62
-"""The bits that products with a multiplier are shifted by: n * e < 2^62 for n and e below 2^31, which makes quotients
-exact. With e = multiplier * size - 2^62, which is from 1 to the size, n * multiplier / 2^62 = n / size + r where
-r = n * e / (size * 2^62) < 1 / size, so the sum is below the next integer."""
+"""The power of two that is divided by a size for its multiplier, the largest that a signed word of the host has room
+for beside 1. A product n * multiplier / 2^62 is n / size + r with r = n * e / (size * 2^62), where
+e = multiplier * size - 2^62 is from 1 to the size; its floor is the quotient, for r < 1 / size where n * e < 2^62."""
 
 _EDGES = (arith.CmpIPredicate.slt, arith.CmpIPredicate.sge)
 
@@ -99,32 +99,32 @@ def _in_words(place: ir.Value, divisor: ir.Value, multiplier: ir.Value | None) -
     number = arith.index_cast(word, divisor)
     if constant_of_index(divisor) is None:
         number = arith.maxui(number, constant_like(number, 1))
-    dividend = arith.index_cast(like(place, word), place)
+    first, dividend = number, arith.index_cast(like(place, word), place)
     if isinstance(place.type, ir.VectorType):
         number = vector.broadcast(dividend.type, number)
-    quotient = arith.divui(dividend, number) if multiplier is None else _shifted_product(dividend, multiplier)
+    quotient = arith.divui(dividend, number) if multiplier is None else _shifted_product(dividend, first, multiplier)
     rest = arith.subi(dividend, arith.muli(quotient, number))
     return [arith.index_castui(place.type, v) for v in (quotient, rest)]
 
 
-def _shifted_product(number: ir.Value, multiplier: ir.Value) -> ir.Value:
-    """number * multiplier / 2^62 of words below 2^31, scalars or vectors, and an index: the upper half of the product
-    with its lower word, and the product with its upper word, which is at most 2^30, so that their sum has 62 bits."""
-    long, word = ir.IntegerType.get_signless(64), number.type
-    wide = arith.extui(like(number, long), number)
-    lower, upper = (
-        vector.broadcast(wide.type, half) if isinstance(word, ir.VectorType) else half for half in _halves(multiplier)
-    )
-    carried = arith.shrui(arith.muli(wide, lower), constant_like(wide, 32))
-    product = arith.addi(arith.muli(wide, upper), carried)
-    return arith.trunci(word, arith.shrui(product, constant_like(wide, SHIFT - 32)))
+def _shifted_product(dividend: ir.Value, divisor: ir.Value, multiplier: ir.Value) -> ir.Value:
+    """The quotient of words below 2^31, scalars or vectors, by a scalar: the upper word of a product, shifted.
 
-
-def _halves(multiplier: ir.Value) -> list[ir.Value]:
-    """The lower and the upper word of an index, each extended by zeros."""
-    number = arith.index_cast(ir.IntegerType.get_signless(64), multiplier)
-    upper = arith.shrui(number, constant_like(number, 32))
-    return [arith.andi(number, constant_like(number, (1 << 32) - 1)), upper]
+    With 2^s the least power of two that is not below the divisor, the first bits of the multiplier are
+    m = 2^(31 + s) // divisor + 1, a word, and n * m / 2^(31 + s) has the error n * e / (divisor * 2^(31 + s)) where
+    e <= divisor <= 2^s, which is as small as it has to be. What depends on the divisor alone is done before loops.
+    """
+    word, long = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
+    shift = arith.subi(constant_like(divisor, 32), math.ctlz(arith.subi(divisor, constant_like(divisor, 1))))
+    whole = arith.subi(arith.index_cast(long, multiplier), arith.constant(long, 1))
+    rest = arith.extui(long, arith.subi(constant_like(shift, 31), shift))
+    factor = arith.addi(arith.trunci(word, arith.shrui(whole, rest)), constant_like(shift, 1))
+    if isinstance(dividend.type, ir.VectorType):
+        factor, shift = (vector.broadcast(dividend.type, v) for v in (factor, shift))
+    twice = arith.shli(dividend, constant_like(dividend, 1))
+    product = arith.muli(*(arith.extui(like(v, long), v) for v in (twice, factor)))
+    upper = arith.trunci(dividend.type, arith.shrui(product, constant_like(product, 32)))
+    return arith.shrui(upper, shift)
 
 
 def _is_power_of_two(value: ir.Value) -> bool:

@@ -363,7 +363,7 @@ def divisions(text: str) -> set[str]:
 
 
 def multiplications(text: str) -> int:
-    """The number of products of 64 bits, of which a division by a multiplier has two."""
+    """The number of products of 64 bits, of which a division by a multiplier has one."""
     return len(re.findall(r"arith\.muli .* : (?:vector<\d+x)?i64", text))
 
 
