@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Memory with the code of the compiler's libraries, which is given back after a compile.
+"""Memory with the code of the compiler's libraries, which is released after a compile.
 
 LLVM and MLIR leave some 100 MB of their machine code in the memory of a process that may never compile again. These
 pages are those of files, which nobody writes: Linux reads them again, from its cache of the files, when they are used.
@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 SECONDS = 0.25
-"""Of compiling, after which the code is given back: twenty times what that costs."""
+"""Of compiling, after which the code is released: twenty times what that costs."""
 
 LIBRARIES = ("libllvmlite", "libTorchMLIR")
 """The beginnings of the names of the files."""
@@ -23,22 +23,22 @@ _LOCK = threading.Lock()
 
 
 class _Compiles:
-    """The seconds of compiling since code was given back."""
+    """The seconds of compiling since code was released."""
 
     seconds = 0.0
 
 
 def note_compile(seconds: float) -> None:
-    """Count a compile that took `seconds`, and give back the code if it was enough. Safe while others compile."""
+    """Count a compile that took `seconds`, and release the code if it was enough. Safe while others compile."""
     with _LOCK:
         _Compiles.seconds += seconds
         if _Compiles.seconds < SECONDS:
             return
         _Compiles.seconds = 0.0
-    give_back()
+    release_code()
 
 
-def give_back() -> None:
+def release_code() -> None:
     """Let Linux take the pages of code. Where it cannot be asked, they stay."""
     library = ctypes.CDLL(None)
     for begin, end in code_ranges():
@@ -62,4 +62,4 @@ def code_ranges(maps: Path = Path("/proc/self/maps")) -> list[tuple[int, int]]:
     return ranges
 
 
-__all__ = ["code_ranges", "give_back", "note_compile"]
+__all__ = ["code_ranges", "release_code", "note_compile"]

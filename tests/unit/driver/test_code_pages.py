@@ -35,7 +35,7 @@ def test_code_comes_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(compiled(1.5), 3 * np.tanh(np.full(5, 0.75)), 1e-6)
     used = resident()
     assert used > 10 << 20
-    code_pages.give_back()
+    code_pages.release_code()
     assert resident() < used // 4
     np.testing.assert_allclose(compiled(2.5), 3 * np.tanh(np.full(5, 1.25)), 1e-6)
     assert resident() > 10 << 20
@@ -43,7 +43,7 @@ def test_code_comes_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_after_enough_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    monkeypatch.setattr(code_pages, "give_back", lambda: calls.append(1))
+    monkeypatch.setattr(code_pages, "release_code", lambda: calls.append(1))
     monkeypatch.setattr(code_pages._Compiles, "seconds", 0.0)
     counts = []
     for seconds in (0.1, 0.1, 0.1, 0.1, 0.4):

@@ -52,12 +52,12 @@ bool ArrayForms::has(const PackSpec &spec) const {
   return std::ranges::any_of(entries_, [&](const Entry &entry) { return entry.form && entry.spec.is_same_form(spec); });
 }
 
-int64_t ArrayForms::count_use(const PackSpec &spec, const Storage &elements) {
+int64_t ArrayForms::count_uses(const PackSpec &spec, const Storage &elements, int64_t uses) {
   std::lock_guard lock(mutex_);
   auto found = std::ranges::find_if(entries_, [&](const Entry &entry) { return entry.spec.is_same_form(spec); });
   if (found == entries_.end())
     found = entries_.insert(found, {spec, elements.exposures()});
-  return ++found->uses;
+  return found->uses += uses;
 }
 
 void ArrayForms::clear() {

@@ -22,8 +22,8 @@ public:
   /// Whether there is one.
   bool has(const PackSpec &spec) const;
 
-  /// Counts a product that could use it and does without; returns how many there were.
-  int64_t count_use(const PackSpec &spec, const Storage &elements);
+  /// Counts uses of the array by products that could use the form and do without; returns how many there have been.
+  int64_t count_uses(const PackSpec &spec, const Storage &elements, int64_t uses);
 
   void clear();
 
@@ -51,7 +51,7 @@ public:
       : forms_(forms), spec_(spec), elements_(elements) {}
 
   bool is_packed() const override { return forms_.has(spec_); }
-  int64_t count_use() override { return forms_.count_use(spec_, elements_); }
+  int64_t count_uses(int64_t uses) override { return forms_.count_uses(spec_, elements_, uses); }
   std::shared_ptr<Block> take(const Executable &executable) override { return forms_.form(executable, spec_, elements_); }
 
 private:

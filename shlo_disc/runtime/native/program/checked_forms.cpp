@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kArraysToShare = 4; // that pay for handing them to another thread
 constexpr int64_t kUsesInPlace = 32;  // of a large array, after which packing has paid by what each of them lost
+constexpr int64_t kUsesOfMoreRows = 2; // that one counts as which packs the array for itself
 constexpr int64_t kLargeBytes = 1 << 20;
 
 /// A check that reads all of the right-hand side takes as long as a product of few rows.
@@ -30,7 +31,8 @@ bool loses_little(const DiscDot &dot) {
 /// array: products that lose little by a large one rent until they have paid the price.
 bool counted_one_pays(const DiscDot &dot, OfferedForm &form) {
   int64_t bytes = dot.k * dot.n * gemm::format_of(dot.format).element_bytes;
-  return bytes < kLargeBytes || !loses_little(dot) || form.count_use() > kUsesInPlace;
+  int64_t uses = dot.m > most_rows_in_place(dot) ? kUsesOfMoreRows : 1;
+  return bytes < kLargeBytes || !loses_little(dot) || form.count_uses(uses) > kUsesInPlace;
 }
 
 } // namespace

@@ -28,8 +28,8 @@ public:
   /// Whether `take` reads the array where it is packed.
   virtual bool reads_array() const { return false; }
 
-  /// How many products have read the array where it lies, this one included.
-  virtual int64_t count_use() = 0;
+  /// Counts uses of the array where it lies; returns how many there have been, these included.
+  virtual int64_t count_uses(int64_t uses) = 0;
 
   /// The packed form of the array as it is now, which is packed if it was not; or null.
   virtual std::shared_ptr<Block> take(const Executable &executable) = 0;
@@ -43,7 +43,7 @@ public:
   bool is_packed() const override { return is_packed_; }
   bool is_watched() const override { return is_packed_ && !contents_->are_read(); }
   bool reads_array() const override { return is_packed_ && contents_->are_read(); }
-  int64_t count_use() override { return ++uses_; }
+  int64_t count_uses(int64_t uses) override { return uses_ += uses; }
   std::shared_ptr<Block> take(const Executable &executable) override;
 
   const void *source() const { return source_; }
