@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 SECONDS = 0.25
-"""Of compiling, after which the code is released: twenty times what that costs."""
+"""The seconds of compiling after which the code is released: twenty times what that costs."""
 
 LIBRARIES = ("libllvmlite", "libTorchMLIR")
 """The beginnings of the names of the files."""

@@ -230,7 +230,7 @@ def more_shapes(devices: Devices) -> Any:
 
 @case
 def reversals(devices: Devices) -> Any:
-    """Of dimensions that are divided, by one or two axes, and of others; the results lie as the operands do."""
+    """Reverses dimensions that are divided, by one or two axes, and others; the results lie as the operands do."""
     turned = Mesh(np.array(devices)[[3, 1, 0, 2]].reshape(2, 2), ("x", "y"))
     specs = (
         (grid(devices), ("x", "y")),

@@ -206,7 +206,7 @@ def perturbed_solve(lower: Any, diagonal: Any, upper: Any, b: Any) -> Any:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_perturbed_tridiagonal(dtype: str) -> None:
-    """Of regular systems; some need pivots from other rows, and the unused ends of diagonals hold anything."""
+    """Solves regular systems; some need pivots from other rows, and the unused ends of diagonals hold anything."""
     vector = ("b, n", dtype)
     with jax.numpy_dtype_promotion("strict"):
         executable = compile_function(perturbed_solve, [vector, vector, vector, ("b, n, k", dtype)])

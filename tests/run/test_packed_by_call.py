@@ -73,7 +73,7 @@ def test_dense_columns() -> None:
 
 @pytest.mark.parametrize("n", [352, 3001])
 def test_epilogues_of_tiles_and_rows(n: int) -> None:
-    """What follows for elements takes tiles of sums, and what takes whole rows waits for the last window."""
+    """Epilogues of elements take tiles of sums, and those of whole rows wait for the last window."""
     weights = numbers((1100, n)), numbers((1, n))
     agree(lambda w, b, x: jnp.tanh(x @ w / 30 + b), weights, (81, 170))
     agree(lambda w, b, x: jax.nn.softmax(x @ w / 30 + b, axis=-1), weights, (81, 170))
