@@ -18,7 +18,7 @@ LENGTHS = (1, 7, 8, 16)
 @pytest.mark.parametrize("columns", [16, 17])
 @pytest.mark.parametrize("behind", [0.0, 50.0])
 def test_numbers_are_those_of_each_row_alone(columns: int, behind: float) -> None:
-    """Whatever lies behind the valid keys."""
+    """Numbers of each row alone, whatever lies behind the valid keys."""
     params = gpt2.init(CONFIG)
     rows = [gpt2_decode.make_inputs(CONFIG, 1, n, seed=n) for n in LENGTHS]
     cache = [

@@ -53,7 +53,7 @@ def test_after_enough_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_code_of_files(tmp_path: Path) -> None:
-    """What may have been written, and the code of others, stays."""
+    """Mappings that may have been written, and the code of others, stay."""
     maps = tmp_path / "maps"
     maps.write_text(
         "7f00000000-7f00001000 r--p 00000000 08:01 5 /lib/libllvmlite.so\n"
