@@ -138,27 +138,23 @@ Gemm<T>::Gemm(const DiscDot &first, const RowSource *source, int threads)
     : a_(first), format_(format_of(first.format)), source_(source), k_(format_.words(first.k)),
       columns_(first.tile_columns), entries_(entries_of(first)), tiles_(divide_up(first.m, first.tile_rows)),
       threads_(threads) {
-  bool repacks = false, is_ragged = false, packs = false;
+  bool repacks = false, is_ragged = false;
   for (const DiscDot *dot = &first; dot != nullptr && parts_ < kMostProducts; dot = dot->next) {
     int64_t end = panels_ + divide_up(dot->n, columns_);
     bool adds = dot->c_n == 1 && !has_tile_epilogue(*dot);
-    bool packs_part = is_packed_by_call(*dot);
-    part_[parts_++] = {dot, panels_, end, adds, packs_part};
-    packs |= packs_part;
+    bool packs = is_packed_by_call(*dot) && (slab_ = Scratch::slab()) != nullptr;
+    part_[parts_++] = {dot, panels_, end, adds, packs};
     panels_ = end;
     stages_ |= !adds;
     is_ragged |= dot->n % columns_ != 0;
-    repacks |= dot->packed == nullptr && !packs_part && adds && tiles_ >= kTilesInPlace;
+    repacks |= dot->packed == nullptr && !packs && adds && tiles_ >= kTilesInPlace;
     walks_rows_ |= walks_rows(*dot);
   }
   stages_ |= is_ragged && parts_ > 1; // each has a last panel of its own to keep
   depth_ = std::min(k_, repacks ? kRepackedDepth : kDeepest);
   choose_blocks();
-  window_panels_ = panels_;
-  if (packs && (slab_ = Scratch::slab()) != nullptr)
-    window_panels_ = divide_up(panels_, divide_up(panels_, kSlabBytes / panel_bytes()));
-  for (int64_t i = 0; i < parts_; ++i)
-    part_[i].is_packed_now &= slab_ != nullptr;
+  int64_t windows = slab_ == nullptr ? 1 : divide_up(panels_, kSlabBytes / panel_bytes());
+  window_panels_ = divide_up(panels_, windows);
 }
 
 /// Whether panels of B are worth packing for one call: they come from memory, and are read for several blocks.
@@ -177,16 +173,15 @@ template <typename T> void Gemm<T>::choose_blocks() {
 /// Groups of the panels of a window. Blocks alone occupy the threads when there are enough of them; otherwise the panels
 /// are divided, too.
 template <typename T> int64_t Gemm<T>::groups_of(int64_t panels) const {
-  int threads = threads_;
   int64_t blocks = std::max<int64_t>(1, blocks_ * entries_);
-  int64_t even = threads / std::gcd<int64_t>(threads, blocks); // groups of this number make as many items for each thread
-  int64_t wanted = divide_up(divide_up(kItemsPerThread * threads, blocks), even) * even;
+  int64_t even = threads_ / std::gcd<int64_t>(threads_, blocks); // groups of this number: as many items for each thread
+  int64_t wanted = divide_up(divide_up(kItemsPerThread * threads_, blocks), even) * even;
   double work = static_cast<double>(a_.m) * static_cast<double>(panels * columns_) * static_cast<double>(k_);
   wanted = std::min(wanted, static_cast<int64_t>(std::min(work / kWorkToShare, 1e6)) + 1);
   if (walks_rows_)
     wanted = std::min(wanted, divide_up(divide_up(panels * columns_ * format_.element_bytes, kRowBytes), even) * even);
   int64_t fewest = keeps_sums() ? divide_up(panels, kDeepPanels) : 1;
-  return std::max(fewest, threads == 1 ? 1 : std::min(wanted, panels));
+  return std::max(fewest, threads_ == 1 ? 1 : std::min(wanted, panels));
 }
 
 template <typename T> void Gemm<T>::run(ThreadPool &pool) const {

@@ -2,8 +2,8 @@
 #include "program.h"
 
 #include "core/error.h"
-#include "kernels/packing.h"
 #include "kernels/gemm_formats.h"
+#include "kernels/packing.h"
 
 #include <algorithm>
 #include <cctype>
