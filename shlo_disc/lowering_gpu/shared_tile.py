@@ -94,7 +94,7 @@ class SharedTile:
 
     @property
     def _chunks(self) -> int:
-        """Those of a row."""
+        """Chunks of a row."""
         return self.row // self.chunk
 
     def _keep(self, start: ir.Value, first: ir.Value, item: ir.Value) -> None:

@@ -13,7 +13,7 @@ from shlo_disc.shape_dialect.dialect.names import SEEN
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import arith, func, ir
 from shlo_disc.shape_dialect.ops import BROADCASTS
-from shlo_disc.shape_dialect.ops.access import defining_op, is_scalar_constant
+from shlo_disc.shape_dialect.ops.access import defining_op, scalar_number
 
 _LEAST_FACTOR = 2.0**-20
 """Factors between this and its inverse are left to the softmax."""
@@ -117,7 +117,4 @@ def _number(value: ir.Value) -> float | None:
     op = defining_op(value)
     while op is not None and op.name in BROADCASTS:
         op = defining_op(op.operands[0])
-    if op is None or not is_scalar_constant(op):
-        return None
-    found = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
-    return float(found.value) if isinstance(found, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr) else None
+    return None if op is None else scalar_number(op)

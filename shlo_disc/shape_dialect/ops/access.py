@@ -41,6 +41,14 @@ def is_scalar_constant(op: ir.Operation) -> bool:
     return ir.DenseElementsAttr(op.attributes["value"]).is_splat
 
 
+def scalar_number(op: ir.Operation) -> float | None:
+    """The number that a constant is everywhere; a truth value is 0 or 1. None for other ops and complex numbers."""
+    if not is_scalar_constant(op):
+        return None
+    found = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
+    return float(found.value) if isinstance(found, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr) else None
+
+
 def is_splat(value: ir.Value) -> bool:
     """The value of a constant whose elements are all the same."""
     op = defining_op(value)

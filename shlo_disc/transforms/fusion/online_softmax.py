@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, GENERATORS
-from shlo_disc.shape_dialect.ops.access import defining_op, is_scalar_constant
+from shlo_disc.shape_dialect.ops.access import defining_op, scalar_number
 from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Pattern
 
@@ -113,10 +113,7 @@ def _number(value: ir.Value) -> float | None:
     op = defining_op(value)
     while op is not None and (op.name in BROADCASTS or _is_to_float(op)):
         op = defining_op(op.operands[0])
-    if op is None or not is_scalar_constant(op):
-        return None
-    found = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
-    return float(found.value) if isinstance(found, ir.FloatAttr | ir.IntegerAttr) else None
+    return None if op is None else scalar_number(op)
 
 
 def _is_to_float(op: ir.Operation) -> bool:
