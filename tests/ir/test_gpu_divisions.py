@@ -22,7 +22,7 @@ DIVISORS = sorted(
 
 
 def numerators(divisor: int) -> list[int]:
-    """Those around multiples of a divisor and around powers of two, and the largest."""
+    """Numerators around multiples of a divisor and around powers of two, and the largest."""
     most = (NARROW - 1) // divisor
     multiples = {
         k * divisor for k in (0, 1, 2, 3, most // 3, most // 2, most - 1, most, *(e % (most + 1) for e in EDGES))
