@@ -14,11 +14,13 @@ import z3
 
 from tests.proofs.scope import Scope, Term, maximum, minimum
 
-LOWEST, HIGHEST = z3.Real("-inf"), z3.Real("inf")
-"""The infinities, between which all elements lie."""
-
 WIDE_FLOATS = ("f32", "f64")
 """Floats that products and sums are not rounded to: identities hold over the reals."""
+
+
+def infinity(sign: float) -> Term:
+    """One of the two infinities, between which all elements lie."""
+    return z3.Real("inf" if sign > 0 else "-inf")
 
 
 def is_float(element: str) -> bool:
@@ -53,7 +55,7 @@ def literal(value: Any, element: str, scope: Scope) -> Term:
     if not is_float(element):
         return z3.BitVecVal(int(value), width(element)) if scope.has_bits else z3.IntVal(int(value))
     if math.isinf(value):
-        return HIGHEST if value > 0 else LOWEST
+        return infinity(value)
     exact = Fraction(float(value))
     return z3.RealVal(exact.numerator) / exact.denominator
 
@@ -63,7 +65,7 @@ def limits(value: Term, element: str, scope: Scope) -> Term:
     if element == "i1" or scope.has_bits and not is_float(element):
         return z3.BoolVal(True)
     if is_float(element):
-        return z3.And(value >= LOWEST, value <= HIGHEST)
+        return z3.And(value >= infinity(-1), value <= infinity(1))
     bits = width(element)
     low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if is_signed(element) else (0, 1 << bits)
     return z3.And(low <= value, value < high)
