@@ -22,15 +22,6 @@ if TYPE_CHECKING:
 
 Result = dict[str, Any]
 
-AVX2 = {
-    "SHLO_DISC_CPU": "x86-64-v3",
-    "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
-}
-"""The switches that hold libraries to AVX2. ONNX Runtime has none: it uses what the processor has."""
-
 
 def main(arguments: list[str]) -> int:
     """Entry point."""
@@ -42,7 +33,7 @@ def main(arguments: list[str]) -> int:
 def run(arguments: list[str]) -> int:
     """Measures the works named, or all of them, and writes the JSON file after each."""
     from benchmarks.driver import measure
-    from benchmarks.machine import machine
+    from benchmarks.machine import AVX2, machine
     from benchmarks.timing import limit_threads
     from benchmarks.works import all_works, find
 

@@ -16,6 +16,15 @@ from benchmarks.timing import environment
 
 PACKAGES = ("shlo_disc", "jax", "torch", "onnx", "onnxruntime", "openvino", "iree-base-compiler", "llvmlite", "numpy")
 
+AVX2 = {
+    "SHLO_DISC_CPU": "x86-64-v3",
+    "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+}
+"""The switches that hold libraries to AVX2. ONNX Runtime has none: it uses what the processor has."""
+
 
 def machine(small: bool = False, switches: Mapping[str, str] = {}) -> dict[str, Any]:
     """The machine as a part of the JSON file, with the variables that hold libraries to less than it has."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shlo_disc.driver.cache import CompileCache, cache_key, open_cache
-from shlo_disc.driver.code_pages import note_compile
+from shlo_disc.driver.code_pages import note_compile, note_reading
 from shlo_disc.driver.executable import Executable
 from shlo_disc.driver.recovery import compile_program
 from shlo_disc.errors import ArtifactError, OptionError
@@ -42,6 +42,7 @@ def compile_read(
     started = time.perf_counter() if start is None else start
     reading = time.perf_counter() - started
     check_target(target)
+    note_reading()
     with showing(read.exported.fun_name if isinstance(read, JaxProgram) else "", options.has_progress):
         return _compile_read(read, options, target, started, reading, context)
 

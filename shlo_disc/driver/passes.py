@@ -13,6 +13,7 @@ from typing import Any
 
 from shlo_disc.driver.artifact_header import artifact_header
 from shlo_disc.driver.call_checks import checks_of
+from shlo_disc.driver.code_pages import note_passes
 from shlo_disc.driver.compilation import Compilation, made
 from shlo_disc.errors import ProgramError
 from shlo_disc.lowering.host import build_host
@@ -353,6 +354,7 @@ def _translate_to_llvm_ir(c: Compilation) -> None:
 @_pass("codegen", "opt_level")
 def _emit_object(c: Compilation) -> None:
     """Optimise and select instructions: an object file with the digest of its header, and PTX for GPUs."""
+    note_passes(sum(c.timings.values()))
     c.header = artifact_header(c)
     made(c.code).embedded = {HEADER_DIGEST: Artifact(c.header, {}).header_digest()}
     c.sections = {section: c.backend.emit(section, text, made(c.code)) for section, text in c.llvm_ir.items()}
