@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from shlo_disc.driver import pass_pipelines
+from shlo_disc.driver.code_pages import note_loading
 from shlo_disc.driver.compilation import Compilation, cpu_named, made
 from shlo_disc.driver.garbage import fewer_collections
 from shlo_disc.driver.pass_pipelines import PIPELINES, After, added_passes, check_places, parse_pipeline
@@ -37,6 +38,8 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import entry_block, main_function
 from shlo_disc.shape_dialect.verifier import verify_dialect
 from shlo_disc.verify import verify_buffers, verify_fusions, verify_nested_sizes
+
+note_loading()  # of the libraries that the modules above have imported
 
 
 def import_stage(

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from pathlib import Path
+from subprocess import run
 from typing import Any
 
 import jax.numpy as jnp
@@ -17,10 +19,10 @@ from shlo_disc.driver import code_pages
 from shlo_disc.lowering_cpu.backend import CpuBackend
 
 
-def resident(libraries: tuple[str, ...]) -> int:
-    """Bytes of the libraries' code that are in this process's memory."""
+def resident(libraries: tuple[str, ...], smaps: str = "") -> int:
+    """Bytes of the libraries' code that are in a process's memory; by default, in this one's."""
     total, is_code = 0, False
-    for line in Path("/proc/self/smaps").read_text().splitlines():
+    for line in (smaps or Path("/proc/self/smaps").read_text()).splitlines():
         if match := re.match(r"[0-9a-f]+-[0-9a-f]+ (\S+) \S+ \S+ \d+ *(.*)", line):
             is_code = match[1] == "r-xp" and Path(match[2]).name.startswith(libraries)
         elif is_code and line.startswith("Rss:"):
@@ -35,6 +37,8 @@ def compiled(factor: float) -> np.ndarray:
 
 def test_code_comes_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_pages, "SECONDS", 1e9)
+    monkeypatch.setattr(code_pages._Counts, "front_ends_released", 1e12)
+    compiled(0.5)  # which may load the libraries
     np.testing.assert_allclose(compiled(1.5), 3 * np.tanh(np.full(5, 0.75)), 1e-6)
     for libraries in (code_pages.COMPILERS, code_pages.FRONT_ENDS):
         assert resident(libraries) > 10 << 20
@@ -83,6 +87,13 @@ def test_front_ends_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_pages._Counts, "front_ends_released", time.monotonic() - code_pages.INTERVAL)
     code_pages.note_reading()
     assert calls == [code_pages.FRONT_ENDS] * 2
+
+
+def test_initialisers_leave_when_the_compiler_is_loaded() -> None:
+    """In a process that has compiled nothing yet, hardly any code of these libraries is in memory."""
+    program = "import jax; jax.devices(); import shlo_disc.driver.compiler; print(open('/proc/self/smaps').read())"
+    smaps = run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert resident(code_pages.COMPILERS + code_pages.FRONT_ENDS, smaps) < 8 << 20
 
 
 def test_each_step_releases_what_the_last_used(monkeypatch: pytest.MonkeyPatch) -> None:
