@@ -111,7 +111,8 @@ TILE = Function(
     "One tile of a product, C (+)= A B, as `lowering_cpu/micro_kernels/gemm_kernel.py` describes it.",
     (
         ("int64_t", "rows"), ("const void *", "a"), ("const void *", "b"), ("int64_t", "b_step"), ("void *", "c"),
-        ("int64_t", "c_step"), ("int64_t", "k"), ("int64_t", "accumulate"),
+        ("int64_t", "c_step"), ("int64_t", "k"), ("int64_t", "accumulate"), ("const void *", "fetch"),
+        ("int64_t", "fetch_step"),
     ),
 )  # fmt: skip
 

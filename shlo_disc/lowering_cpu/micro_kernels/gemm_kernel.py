@@ -9,11 +9,13 @@ as many rows as fit leave enough registers for the row of B and a repeated word 
 "Anatomy of High-Performance Matrix Multiplication" (2008), and BLIS.
 
     void gemm_f32(int64_t rows, const float *a, const float *b, int64_t b_step, float *c, int64_t c_step, int64_t k,
-                  int64_t accumulate)
+                  int64_t accumulate, const char *fetch, int64_t fetch_step)
 
 A lies in blocks of `DEPTH` along k, within a block row by row: element (r, k) is at
 `(k / DEPTH * rows + r) * DEPTH + k % DEPTH`, so that one pointer reaches all rows at constant distances. Rows of B and
-of C are `b_step` and `c_step` elements apart.
+of C are `b_step` and `c_step` elements apart. With each row of B, the cache lines of as many bytes from `fetch` on come
+to the second cache, and `fetch` moves on by `fetch_step` bytes: what the caller will need next, in place of what other
+products displace meanwhile.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ DEPTH = 64
 FEWEST_CHAINS = 8
 """Independent sums needed to hide the latency of a multiply-add on two units."""
 
-ROWS_AHEAD = 32
-"""Prefetch distance in rows of B: packed ones are a page of memory away, where processors stop fetching ahead."""
+LINE_BYTES = 64
+"""Of a cache."""
 
 _SPLIT = 8
 """Registers for the parts of words where no instruction multiplies pairs."""
@@ -73,7 +75,11 @@ SIGNATURE = TILE.llvm_parameters.removeprefix("i64, ")
 """Parameter types of the function for one number of rows."""
 
 
-_ARGUMENTS = "%a: !llvm.ptr, %b: !llvm.ptr, %b_step: i64, %c: !llvm.ptr, %c_step: i64, %k: i64, %accumulate: i64"
+_ARGUMENTS = (
+    "%a: !llvm.ptr, %b: !llvm.ptr, %b_step: i64, %c: !llvm.ptr, %c_step: i64, %k: i64, %accumulate: i64, "
+    "%fetch: !llvm.ptr, %fetch_step: i64"
+)
+_NAMES = ", ".join(argument.partition(":")[0] for argument in _ARGUMENTS.split(", "))
 
 
 @cache
@@ -91,7 +97,7 @@ def _chooser(tile: GemmTile) -> str:
     for rows in range(1, tile.rows + 1):
         lines += [
             f"^rows{rows}:",
-            f"  llvm.call @{tile.name}_{rows}(%a, %b, %b_step, %c, %c_step, %k, %accumulate) : ({SIGNATURE}) -> ()",
+            f"  llvm.call @{tile.name}_{rows}({_NAMES}) : ({SIGNATURE}) -> ()",
             "  llvm.return",
         ]
     return "\n".join([*lines, "}"])
@@ -135,6 +141,11 @@ class _Kernel(LlvmWriter):
             f"llvm.getelementptr {pointer}[{index}] : (!llvm.ptr{index_type}) -> !llvm.ptr, {self.multiplier.word}"
         )
 
+    def _byte(self, pointer: str, offset: str | int) -> str:
+        """The address so many bytes further on."""
+        index_type = "" if isinstance(offset, int) else ", i64"
+        return self.op(f"llvm.getelementptr {pointer}[{offset}] : (!llvm.ptr{index_type}) -> !llvm.ptr, i8")
+
     def _load(self, pointer: str, type_: str) -> str:
         return self.op(f"llvm.load {pointer} {self.alignment} : !llvm.ptr -> {type_}")
 
@@ -142,8 +153,8 @@ class _Kernel(LlvmWriter):
         return self.op(f"llvm.mlir.constant(dense<{value}> : {type_}) : {type_}")
 
     def _fetch(self, pointer: str) -> None:
-        """Brings a cache line to the caches; it may lie outside of B."""
-        attributes = "rw = 0 : i32, hint = 3 : i32, cache = 1 : i32"
+        """Brings a cache line to the second cache; it may lie anywhere."""
+        attributes = "rw = 0 : i32, hint = 2 : i32, cache = 1 : i32"
         self.lines.append(f'  "llvm.intr.prefetch"({pointer}) <{{{attributes}}}> : (!llvm.ptr) -> ()')
 
     def _repeated(self, pointer: str) -> str:
@@ -167,8 +178,8 @@ class _Kernel(LlvmWriter):
 
     # ---- the kernel -------------------------------------------------------------------------------------------------
 
-    _HERE: ClassVar[list[str]] = ["!llvm.ptr", "!llvm.ptr", "i64"]
-    """Types of what the loops carry besides sums: where A and B stand, and how much of k is left."""
+    _HERE: ClassVar[list[str]] = ["!llvm.ptr", "!llvm.ptr", "!llvm.ptr", "i64"]
+    """Types of what the loops carry besides sums: where A, B and what is fetched stand, and how much of k is left."""
 
     def write(self) -> None:
         """All blocks."""
@@ -176,11 +187,9 @@ class _Kernel(LlvmWriter):
         none = self._splat(0 if self.multiplier.sums == "i32" else 0.0, self.vector)
         if self.has_offset:
             self.offset = self._splat(-0x7F7F7F80, self.words)  # 128 in each byte
-        if self.fetches:
-            self.ahead = self.op(f"llvm.mul %b_step, {self.constant(ROWS_AHEAD)} : i64")
         places = self._places()
         empty = [none] * len(self.sum_types)
-        self.lines.append(f"  llvm.br {self._target('outer', ['%a', '%b', '%k'], self._HERE, empty)}")
+        self.lines.append(f"  llvm.br {self._target('outer', ['%a', '%b', '%fetch', '%k'], self._HERE, empty)}")
         self._outer()
         self._inner()
         _, sums = self._block("exit", [], [])
@@ -229,49 +238,57 @@ class _Kernel(LlvmWriter):
 
     def _outer(self) -> None:
         """Over blocks of A."""
-        (a, b, left), sums = self._block("outer", ["%outer_a", "%outer_b", "%left"], self._HERE)
+        (a, b, fetch, left), sums = self._block("outer", ["%outer_a", "%outer_b", "%outer_f", "%left"], self._HERE)
         some = self.op(f'llvm.icmp "sgt" {left}, {self.zero} : i64')
         here = self.op(f'"llvm.intr.smin"({left}, {self.depth}) : (i64, i64) -> i64')
-        self._branch(some, self._target("inner", [a, b, here], self._HERE, sums), self._target("exit", [], [], sums))
-        _, sums = self._block("next", ["%next_b"], ["!llvm.ptr"])
+        self._branch(
+            some, self._target("inner", [a, b, fetch, here], self._HERE, sums), self._target("exit", [], [], sums)
+        )
+        places, sums = self._block("next", ["%next_b", "%next_f"], ["!llvm.ptr"] * 2)
         after = self._element("%outer_a", self.constant(self.rows * DEPTH))
         rest = self.op(f"llvm.sub %left, {self.depth} : i64")
-        self.lines.append(f"  llvm.br {self._target('outer', [after, '%next_b', rest], self._HERE, sums)}")
+        self.lines.append(f"  llvm.br {self._target('outer', [after, *places, rest], self._HERE, sums)}")
 
     def _inner(self) -> None:
         """Over k within a block: `chains` words at a time, then one by one."""
-        here, sums = self._block("inner", ["%inner_a", "%inner_b", "%rest"], self._HERE)
+        here, sums = self._block("inner", ["%inner_a", "%inner_b", "%inner_f", "%rest"], self._HERE)
         if self.chains == 1:
             self._advance("inner", here, sums, 1)
             return
-        many = self.op(f'llvm.icmp "sge" {here[2]}, {self.constant(self.chains)} : i64')
+        many = self.op(f'llvm.icmp "sge" {here[-1]}, {self.constant(self.chains)} : i64')
         self._branch(many, "^several", self._target("single", here, self._HERE, sums))
         self.lines.append("^several:")
         self._advance("inner", here, sums, self.chains)
-        here, sums = self._block("single", ["%single_a", "%single_b", "%single_rest"], self._HERE)
+        here, sums = self._block("single", ["%single_a", "%single_b", "%single_f", "%single_rest"], self._HERE)
         self._advance("single", here, sums, 1)
 
     def _advance(self, loop: str, here: list[str], sums: list[str], steps: int) -> None:
         """`steps` words of k, then back to `loop` or on to the next block."""
-        a, b, rest = here
+        a, b, fetch, rest = here
         after: list[str] = []
         for step in range(steps):
             first = self._element(a, step) if step else a
+            fetch = self._fetch_row(fetch)
             after += self._step(first, b, sums[step * self.registers : (step + 1) * self.registers])
             b = self._element(b, "%b_step")
         after += sums[len(after) :]
         a = self._element(a, steps)
         rest = self.op(f"llvm.sub {rest}, {self.constant(steps)} : i64")
         more = self.op(f'llvm.icmp "sgt" {rest}, {self.zero} : i64')
-        again = self._target(loop, [a, b, rest], self._HERE, after)
-        self._branch(more, again, self._target("next", [b], ["!llvm.ptr"], after))
+        again = self._target(loop, [a, b, fetch, rest], self._HERE, after)
+        self._branch(more, again, self._target("next", [b, fetch], ["!llvm.ptr"] * 2, after))
+
+    def _fetch_row(self, place: str) -> str:
+        """Fetch as many bytes as a row of B has; returns the place of the next."""
+        if not self.fetches:
+            return place
+        width = self.tile.registers * self.tile.lanes * _BYTES[self.multiplier.word]
+        for offset in range(0, width, LINE_BYTES):
+            self._fetch(self._byte(place, offset) if offset else place)
+        return self._byte(place, "%fetch_step")
 
     def _step(self, a: str, b: str, sums: list[str]) -> list[str]:
         """One word of each row of A times one row of B."""
-        if self.fetches:
-            first = self._element(b, self.ahead)
-            for place in self._along(first):
-                self._fetch(place)
         columns = [self._load(place, self.words) for place in self._along(b)]
         result: list[str] = []
         for row in range(self.rows):

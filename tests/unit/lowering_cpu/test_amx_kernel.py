@@ -106,7 +106,7 @@ class Emulated:
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
         self.engine.finalize_object()
         word, pointer = ctypes.c_int64, ctypes.c_void_p
-        type_ = ctypes.CFUNCTYPE(None, word, pointer, pointer, word, pointer, word, word, word)
+        type_ = ctypes.CFUNCTYPE(None, word, pointer, pointer, word, pointer, word, word, word, pointer, word)
         self.function = type_(self.engine.get_function_address(self.tile.name))
 
     def _guarded(self, function: Callable[..., None]) -> Callable[..., None]:
@@ -126,7 +126,7 @@ class Emulated:
         packed = np.concatenate([*padded, np.zeros(0, np.uint32)])
         address = [x.ctypes.data for x in (packed, b, c)]
         step = c.strides[0] // 4
-        self.function(rows, address[0], address[1], b.strides[0] // 4, address[2], step, k, int(accumulate))
+        self.function(rows, address[0], address[1], b.strides[0] // 4, address[2], step, k, int(accumulate), None, 0)
         assert not self.failures, self.failures[0]
 
 

@@ -14,7 +14,7 @@ using DiscKernel = void (*)(const int64_t *args, int64_t begin, int64_t end);
 
 /// One tile of a product, C (+)= A B, as `lowering_cpu/micro_kernels/gemm_kernel.py` describes it.
 using DiscTile = void (*)(int64_t rows, const void *a, const void *b, int64_t b_step, void *c, int64_t c_step,
-                          int64_t k, int64_t accumulate);
+                          int64_t k, int64_t accumulate, const void *fetch, int64_t fetch_step);
 
 /// 6 x 6 elements of `count` channels from `offset` to 36 places, `step` elements apart: B' d B of F(4x4, 3x3), as
 /// `lowering_cpu/micro_kernels/winograd_kernel.py` describes it.

@@ -238,11 +238,12 @@ template <typename T> void Attention<T>::multiply_keys(const Block &block, Atten
       const T *left = scratch.query + row * padded;
       T *scores = scratch.scores + row * p_.n + panel * columns_;
       int64_t width = p_.n - panel * columns_;
+      Ahead ahead = ahead_of(right, step, columns_, d_);
       if (width >= columns_) {
-        p_.tile(rows, left, right, step, scores, p_.n, d_, 0);
+        p_.tile(rows, left, right, step, scores, p_.n, d_, 0, ahead.first, ahead.step);
         continue;
       }
-      p_.tile(rows, left, right, step, scratch.edge, columns_, d_, 0);
+      p_.tile(rows, left, right, step, scratch.edge, columns_, d_, 0, ahead.first, ahead.step);
       for (int64_t i = 0; i < rows; ++i)
         std::copy_n(scratch.edge + i * columns_, width, scores + i * p_.n);
     }
@@ -397,9 +398,12 @@ template <typename T> void Attention<T>::multiply_values(const Block &block, Att
       format_.pack_rows(at(weights, row * p_.n + first), p_.n, 1, rows, end - first, scratch.weights);
       T *out = direct_ ? plain(block.result) + (block.first_row + row) * p_.result_m : scratch.sums + row * wide;
       const T *right = values + (first / elements - k0) * step;
-      for (int64_t panel = 0; panel < value_panels_; ++panel)
+      int64_t count = format_.words(end - first);
+      for (int64_t panel = 0; panel < value_panels_; ++panel) {
+        Ahead ahead = ahead_of(right + panel * panel_size, step, columns_, count);
         p_.tile(rows, scratch.weights, right + panel * panel_size, step, out + panel * columns_,
-                direct_ ? p_.result_m : wide, format_.words(end - first), first != columns.first);
+                direct_ ? p_.result_m : wide, count, first != columns.first, ahead.first, ahead.step);
+      }
     }
   }
   if (!direct_)

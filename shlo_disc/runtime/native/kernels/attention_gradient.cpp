@@ -63,6 +63,7 @@ private:
   bool hides_columns(const Entry &entry, int64_t row, int64_t rows) const;
   void run_block(const Entry &entry, const Block &block, const GradientScratch &scratch) const;
   void pack_block(const Entry &entry, const Block &block, const GradientScratch &scratch) const;
+  void multiply_tile(int64_t rows, const T *left, const T *panel, T *sums, int64_t step, int64_t depth, bool adds) const;
   void multiply_columns(const Block &block, const T *left, const T *right, int64_t depth, T *result,
                         const GradientScratch &scratch) const;
   void run_rows(const DiscRowKernel &kernel, const int64_t *arguments, int64_t first, int64_t rows, Columns columns,
@@ -219,6 +220,14 @@ void Gradient<T>::run_block(const Entry &entry, const Block &block, const Gradie
   multiply_transposed(block, buffers[p_.weights], scratch.upstream_panels, p_.w, scratch.value_sums, scratch);
 }
 
+/// Some rows times `depth` rows of a panel, written or added to sums that are `step` apart.
+template <typename T>
+void Gradient<T>::multiply_tile(int64_t rows, const T *left, const T *panel, T *sums, int64_t step, int64_t depth,
+                                bool adds) const {
+  Ahead ahead = ahead_of(panel, columns_, columns_, depth);
+  p_.tile(rows, left, panel, columns_, sums, step, depth, adds, ahead.first, ahead.step);
+}
+
 /// Rows of a block times columns: scores, where `right` is the key, for all columns that count.
 template <typename T>
 void Gradient<T>::multiply_columns(const Block &block, const T *left, const T *right, int64_t depth, T *result,
@@ -229,10 +238,10 @@ void Gradient<T>::multiply_columns(const Block &block, const T *left, const T *r
       T *out = result + row * p_.n + n;
       const T *packed = left + row * padded(depth);
       if (width >= columns_) {
-        p_.tile(rows, packed, right + n * depth, columns_, out, p_.n, depth, 0);
+        multiply_tile(rows, packed, right + n * depth, out, p_.n, depth, false);
         continue;
       }
-      p_.tile(rows, packed, right + n * depth, columns_, scratch.edge, columns_, depth, 0);
+      multiply_tile(rows, packed, right + n * depth, scratch.edge, columns_, depth, false);
       for (int64_t i = 0; i < rows; ++i)
         std::copy_n(scratch.edge + i * columns_, width, out + i * p_.n);
     }
@@ -263,8 +272,8 @@ void Gradient<T>::multiply_query(const Entry &entry, const Block &block, const G
       int64_t depth = std::min(kChunk, block.columns.end - n);
       pack_rows(gradient + row * p_.n + n, p_.n, int64_t{1}, rows, depth, scratch.left);
       for (int64_t d = 0; d < p_.d; d += columns_)
-        p_.tile(rows, scratch.left, scratch.key_rows + d * p_.n + n * columns_, columns_, scratch.sums + d, wide(p_.d),
-                depth, n != first);
+        multiply_tile(rows, scratch.left, scratch.key_rows + d * p_.n + n * columns_, scratch.sums + d, wide(p_.d),
+                      depth, n != first);
     }
     write(entry.query_gradient, block.row + row, rows, p_.d, scratch.sums);
   }
@@ -278,8 +287,8 @@ void Gradient<T>::multiply_transposed(const Block &block, const T *buffer, const
     int64_t rows = std::min(tile_rows_, block.columns.end - n);
     pack_rows(buffer + n, int64_t{1}, p_.n, rows, block.rows, scratch.left);
     for (int64_t d = 0; d < width; d += columns_)
-      p_.tile(rows, scratch.left, right + d * block.rows, columns_, sums + n * wide(width) + d, wide(width), block.rows,
-              1);
+      multiply_tile(rows, scratch.left, right + d * block.rows, sums + n * wide(width) + d, wide(width), block.rows,
+                    true);
   }
 }
 

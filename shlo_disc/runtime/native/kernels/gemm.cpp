@@ -34,6 +34,12 @@ constexpr int64_t kItemsPerThread = 4;          // enough to even out a thread t
 static_assert(kStagedRows >= kMostRows);
 static_assert(sizeof(DiscDot) == 41 * sizeof(int64_t)); // as lowering_cpu/host.py fills them
 
+/// How many rows of a panel are used together, of `depth`: about as many each time.
+int64_t chunk_of(int64_t depth) {
+  int64_t chunks = std::max<int64_t>(1, divide_up(depth, kChunk));
+  return std::max<int64_t>(1, divide_up(depth, chunks * kDepth)) * kDepth;
+}
+
 /// What the next panels read: there are more rows than processors fetch ahead by themselves.
 void fetch_rows(const char *rows, int64_t step, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
@@ -93,6 +99,8 @@ private:
   void run_panels(const Block &block, const Piece &piece, const Rows &rows, const Scratch &scratch) const;
   const T *right_panel(const Piece &piece, const Rows &rows, int64_t panel, const Scratch &scratch,
                        int64_t &step) const;
+  Ahead ahead_of_tile(const Piece &piece, const Rows &rows, int64_t panel, const T *right, int64_t step, int64_t tile,
+                      int64_t tiles) const;
   bool fetches_rows(const DiscDot &dot, int64_t panels) const;
   void write_sums(const Block &block, const Piece &piece) const;
   const void *left(const Block &block, int64_t row, int64_t k) const {
@@ -289,7 +297,7 @@ template <typename T>
 void Gemm<T>::run_piece(const Block &block, const Piece &piece, const Scratch &scratch) const {
   const DiscDot &dot = *piece.part->dot;
   int64_t depth = std::max<int64_t>(piece.depth, 1), together = 1;
-  int64_t chunk = reads_once(dot) ? kDepth : kChunk; // a short one stays in the first cache
+  int64_t chunk = reads_once(dot) ? kDepth : chunk_of(depth); // a short one stays in the first cache
   if (walks_rows(dot)) {
     together = piece.end - piece.first;
     chunk = block.rows > kFewRows ? kMoreRowsTogether : kRowsTogether;
@@ -315,6 +323,7 @@ template <typename T>
 void Gemm<T>::run_panels(const Block &block, const Piece &piece, const Rows &rows, const Scratch &scratch) const {
   const DiscDot &dot = *piece.part->dot;
   int64_t padded = divide_up(piece.depth, kDepth) * kDepth, behind = rows.k % kDepth;
+  int64_t tiles = block.end_tile - block.first_tile;
   const T *a = reads_rows() ? static_cast<const T *>(left(block, 0, piece.k0)) : scratch.block<T>();
   bool copies = copies_rows(dot);
   if (copies) {
@@ -333,9 +342,26 @@ void Gemm<T>::run_panels(const Block &block, const Piece &piece, const Rows &row
     for (int64_t tile = block.first_tile, row = 0, next; tile < block.end_tile; ++tile, row = next) {
       next = row_of(tile + 1) - block.first_row;
       const T *rows_of_a = a + row * padded + (rows.k - behind) * (next - row) + behind;
-      a_.tile(next - row, rows_of_a, right, b_step, c + row * c_step, c_step, rows.count, piece.k0 + rows.k != 0);
+      Ahead ahead = ahead_of_tile(piece, rows, panel, right, b_step, tile - block.first_tile, tiles);
+      a_.tile(next - row, rows_of_a, right, b_step, c + row * c_step, c_step, rows.count, piece.k0 + rows.k != 0,
+              ahead.first, ahead.step);
     }
   }
+}
+
+/// What a tile fetches for those after it while it multiplies by some rows of a panel, which are at `right`.
+template <typename T>
+Ahead Gemm<T>::ahead_of_tile(const Piece &piece, const Rows &rows, int64_t panel, const T *right, int64_t step,
+                             int64_t tile, int64_t tiles) const {
+  if (step != columns_)
+    return rows_ahead(right, step);
+  int64_t k = rows.k + rows.count;
+  if (k >= piece.depth)
+    k = 0, ++panel;
+  if (piece.packed == nullptr || panel >= piece.part->end_panel)
+    return {right, 0};
+  const T *next = piece.packed + ((panel - piece.first_packed) * k_ + piece.k0 + k) * columns_;
+  return part_of(next, std::min(chunk_of(piece.depth), piece.depth - k) * columns_, rows.count, tile, tiles);
 }
 
 /// Rows of a panel of B, `step` words apart: packed before, where they lie, or in the scratch.

@@ -4,6 +4,7 @@
 
 #include "core/fork_mutex.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 
@@ -21,7 +22,34 @@ constexpr int64_t kPatchSumsBytes = 520 << 10;    // their sums
 constexpr int64_t kPatchResultsBytes = 28 << 10;  // results of some patches
 constexpr int64_t kPatchWeightsBytes = 320 << 10; // transformed weights of some channels of a panel
 
+constexpr int64_t kRowsAhead = 32;                // of B, fetched where they are apart
+
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// The bytes that a tile brings to the second cache while it multiplies: from `first` on, with each row of B `step` more.
+struct Ahead {
+  const void *first;
+  int64_t step;
+};
+
+/// The part of tile `tile` of `tiles` of the `words` at `next`, which are used after the rows of B that all of them
+/// multiply by, `rows` in number. A tile fetches its part evenly: a burst would keep it waiting.
+template <typename T>
+Ahead part_of(const T *next, int64_t words, int64_t rows, int64_t tile = 0, int64_t tiles = 1) {
+  int64_t bytes = words * static_cast<int64_t>(sizeof(T));
+  return {reinterpret_cast<const char *>(next) + bytes * tile / tiles,
+          divide_up(bytes, std::max<int64_t>(rows, 1) * tiles)};
+}
+
+/// Rows of B that lie `step` words apart, fetched while those before them are used.
+template <typename T> Ahead rows_ahead(const T *b, int64_t step) {
+  return {b + kRowsAhead * step, step * static_cast<int64_t>(sizeof(T))};
+}
+
+/// One of these for `rows` rows of B: behind those of a panel lies the next panel.
+template <typename T> Ahead ahead_of(const T *b, int64_t step, int64_t columns, int64_t rows) {
+  return step == columns ? part_of(b + rows * columns, rows * columns, rows) : rows_ahead(b, step);
+}
 
 /// Where part `index` of `parts` even ones of `total` begins.
 inline int64_t share(int64_t total, int64_t parts, int64_t index) {

@@ -79,17 +79,22 @@ private:
       int64_t step = count * columns_, column = panel * columns_;
       T *sums = scratch.sums<T>();
       for (int64_t i = 0; i < count; ++i)
-        dot_.tile(rows, scratch.panel<T>(), packed(panel + i), columns_, sums + i * columns_, step, k_, 0);
+        multiply(scratch, rows, packed(panel + i), sums + i * columns_, step);
       run_tile_epilogue(dot_, row, rows, sums, step, column, std::min(dot_.n, column + step));
     }
+  }
+
+  void multiply(const Scratch &scratch, int64_t rows, const T *panel, T *c, int64_t c_step) const {
+    Ahead ahead = ahead_of(panel, columns_, columns_, k_);
+    dot_.tile(rows, scratch.panel<T>(), panel, columns_, c, c_step, k_, 0, ahead.first, ahead.step);
   }
 
   void write_tile(const Scratch &scratch, int64_t rows, int64_t panel, T *c) const {
     int64_t width = dot_.n - panel * columns_;
     if (width >= columns_)
-      return dot_.tile(rows, scratch.panel<T>(), packed(panel), columns_, c, dot_.c_m, k_, 0);
+      return multiply(scratch, rows, packed(panel), c, dot_.c_m);
     T *sums = scratch.sums<T>();
-    dot_.tile(rows, scratch.panel<T>(), packed(panel), columns_, sums, columns_, k_, 0);
+    multiply(scratch, rows, packed(panel), sums, columns_);
     for (int64_t i = 0; i < rows; ++i)
       std::copy_n(sums + i * columns_, width, c + i * dot_.c_m);
   }

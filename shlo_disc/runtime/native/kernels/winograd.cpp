@@ -177,7 +177,9 @@ void Winograd::multiply(const Block &block, int64_t panel, const Scratch &scratc
       float *c = scratch.patch_sums() + position * apart(block.rows * columns);
       for (int64_t tile = 0; tile < block.tiles; ++tile) {
         int64_t row = block.start[tile], rows = block.start[tile + 1] - row;
-        dot_.tile(rows, a + row * padded_ + k * rows, right, columns, c + row * columns, columns, count, k != 0);
+        Ahead ahead = part_of(right + apart(count * columns), count * columns, count, tile, block.tiles);
+        dot_.tile(rows, a + row * padded_ + k * rows, right, columns, c + row * columns, columns, count, k != 0,
+                  ahead.first, ahead.step);
       }
     }
   }
