@@ -17,6 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # The reference is XLA on the CPU. JAX reads this when it is first imported, so it is set before any test module is.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Most of its programs are small and run once, for one shape: XLA takes a third of the time without optimising LLVM IR
+# and without the emitters that write MLIR. Its passes over HLO, and so what it computes, are the same.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 # What a pattern raises is a defect, though users get a program without that pattern.
 os.environ.setdefault("SHLO_DISC_STRICT", "1")
 os.environ.setdefault("SHLO_DISC_CODE_CACHE_DIR", "")  # tests compile what they test

@@ -40,7 +40,7 @@ def program_names(*files: str) -> list[str]:
 
 def program_outcomes(module: str, devices: int, platform: str = "shlo_disc") -> dict[str, str]:
     """The outcome of each program of a module, run on so many devices of the plugin and of XLA's CPU."""
-    flags = f"--xla_force_host_platform_device_count={devices}"
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}"
     done = run_python("-m", module, JAX_PLATFORMS=f"{platform},cpu", XLA_FLAGS=flags)
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from tests.run.op_check import compile_function, run_xla
+from tests.run.op_check import compile_function, run_xla, shape_of
 
 ROWS = (1, 2, 3, 4, 13, 14, 15, 43, 200, 333)
 
@@ -27,22 +27,24 @@ def kinds(executable: shlo_disc.Executable) -> list[str]:
 
 
 def check(function: Callable[..., Any], k: int, n: int, dtype: str, launches: int, *more: tuple[str, str]) -> None:
-    """`function(x[b, k], w[k, n], c[n], *more)` at many b, as arguments and bound, in `launches` kernels."""
+    """`function(x[b, k], w[k, n], c[n], *more)` at many b, as arguments and bound, in `launches` kernels.
+
+    Each row of a result is of one row of x: the reference has all of them, and those of fewer rows are its first.
+    """
     arguments = ((f"b, {k}", dtype), (f"{k}, {n}", dtype), (f"{n}", dtype), *more)
     executable = compile_function(function, arguments)
     assert len(executable.kernels) == launches, executable.kernels
-    eps = np.finfo(dtype).eps
+    eps, rng = np.finfo(dtype).eps, np.random.default_rng(k)
+    values = [rng.standard_normal(shape_of(dims, {"b": max(ROWS)})).astype(dtype) for dims, _ in arguments]
+    wanted = jax.tree.leaves(run_xla(function, values))
     for b in ROWS:
-        rng = np.random.default_rng(b)
-        values = []
-        for dims, _ in arguments:
-            shape = [b if d.strip() == "b" else int(d) for d in dims.split(",")]
-            values.append(rng.standard_normal(shape).astype(dtype))
-        want = jax.tree.leaves(run_xla(function, values))
+        part = [
+            value[:b] if dims.startswith("b,") else value for value, (dims, _) in zip(values, arguments, strict=True)
+        ]
         for _ in range(2):
-            for got, expected in zip(jax.tree.leaves(executable(*values)), want, strict=True):
-                assert got.dtype == expected.dtype
-                np.testing.assert_allclose(got, expected, rtol=0, atol=4 * eps * max(k, 8))
+            for got, want in zip(jax.tree.leaves(executable(*part)), wanted, strict=True):
+                assert (got.dtype, got.shape) == (want.dtype, want[:b].shape)
+                np.testing.assert_allclose(got, want[:b], rtol=0, atol=4 * eps * max(k, 8))
 
 
 def bias(x: Any, w: Any, c: Any) -> Any:

@@ -19,9 +19,11 @@ from jax import export
 import shlo_disc
 from shlo_disc import KernelSchedule, OptionError, Options, Schedule
 from shlo_disc.driver.cache import TunedMachine
+from shlo_disc.runtime import Artifact
 from shlo_disc.tools.cli import main
 from shlo_disc.tools.tune import Tuning, tune
 from shlo_disc.tools.tune.measure import Job, Times
+from shlo_disc.tools.tune.programs import PlannedProgram
 from shlo_disc.tools.tune.spread import RayMeasurer
 from tests.run.op_check import random_array, shape_of
 
@@ -201,9 +203,22 @@ def test_the_cache_tells_schedules_apart(tmp_path: Path) -> None:
         assert shlo_disc.compile(program(), options=options).compile_count == count
 
 
+make_artifact = PlannedProgram.artifact
+artifacts: dict[str, Artifact] = {}
+
+
+def artifact(planned: PlannedProgram, schedule: Schedule) -> Artifact:
+    """The artifact of a form, which tests that tune the same program share."""
+    key = f"{planned.header} {planned._contents()} {schedule.key()}"
+    if key not in artifacts:
+        artifacts[key] = make_artifact(planned, schedule)
+    return artifacts[key]
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of the records."""
+    monkeypatch.setattr(PlannedProgram, "artifact", artifact)
     monkeypatch.setenv("SHLO_DISC_TUNING_DIR", str(tmp_path / "tuning"))
     return tmp_path / "tuning"
 

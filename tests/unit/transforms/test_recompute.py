@@ -88,11 +88,11 @@ def test_gradients_of_activations(name: str, monkeypatch: pytest.MonkeyPatch) ->
     function = jax.grad(loss, argnums=(0, 1, 2))
     specs = ((f"{WIDTH}, 48", "float32"), ("48", "float32"), (f"b, {WIDTH}", "float32"))
     again, plain = both(monkeypatch, function, *specs, computes=name not in EXPENSIVE)
-    w, bias = numbers(WIDTH, 48, seed=1) / 4, numbers(48, seed=2)
+    w, bias, reference = numbers(WIDTH, 48, seed=1) / 4, numbers(48, seed=2), jax.jit(function)
     for rows in ROWS:
         x = numbers(rows, WIDTH)
         check(again, plain, w, bias, x)
-        for found, wanted in zip(again(w, bias, x), function(w, bias, x), strict=True):
+        for found, wanted in zip(again(w, bias, x), reference(w, bias, x), strict=True):
             scale = max(1.0, float(np.abs(wanted).max()))
             np.testing.assert_allclose(np.asarray(found) / scale, np.asarray(wanted) / scale, atol=2e-5)
     assert again.peak_memory(b=61) <= plain.peak_memory(b=61)
@@ -131,7 +131,7 @@ def test_values_of_one_kernel_in_another(name: str, dtype: str, monkeypatch: pyt
     for rows in ROWS:
         x = numbers(rows, WIDTH, dtype=jnp.dtype(dtype))
         check(again, plain, x, w)
-        wanted = np.asarray(function(x, w), np.float32)
+        wanted = np.asarray(jax.jit(function)(x, w), np.float32)
         tolerance = 1e-5 if dtype == "float32" else 4e-2
         scale = max(1.0, float(np.abs(wanted).max()))
         np.testing.assert_allclose(np.asarray(again(x, w), np.float32) / scale, wanted / scale, atol=tolerance)
@@ -148,7 +148,7 @@ def test_read_in_another_order_and_as_it_stands(monkeypatch: pytest.MonkeyPatch)
     for n in ROWS:
         x, w = numbers(n, n), numbers(n, n, seed=1)
         check(again, plain, x, w)
-        for found, wanted in zip(again(x, w), f(x, w), strict=True):
+        for found, wanted in zip(again(x, w), jax.jit(f)(x, w), strict=True):
             np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=2e-4, atol=2e-4)
 
 
@@ -233,7 +233,7 @@ def test_read_through_several_views(monkeypatch: pytest.MonkeyPatch) -> None:
     for rows in ROWS:
         x, z = numbers(rows, WIDTH), numbers(rows, WIDTH, 3, seed=2)
         check(again, plain, x, w, z)
-        np.testing.assert_allclose(np.asarray(again(x, w, z)), np.asarray(f(x, w, z)), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(np.asarray(again(x, w, z)), np.asarray(jax.jit(f)(x, w, z)), rtol=1e-4, atol=1e-5)
 
 
 def test_inside_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:

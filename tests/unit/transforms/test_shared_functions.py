@@ -174,18 +174,21 @@ NEAR = {
 
 
 @pytest.mark.parametrize("name", NEAR)
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_fusions_that_differ_in_little(name: str, order: tuple[int, int]) -> None:
-    """Each is computed twice, so that there is something to share."""
+def test_fusions_that_differ_in_little(name: str) -> None:
+    """Each is computed twice, so that there is something to share; either is the first."""
+    both = jax.jit(lambda x: [near(x) for near in NEAR[name]])
+    arrays = [np.random.default_rng(n).standard_normal((4, n, n)).astype(np.float32) for n in (1, 2, 9)]
+    wanted = [[both(x) for x in four] for four in arrays]
+    for order in ((0, 1), (1, 0)):
 
-    def function(*arrays: jax.Array) -> list[Any]:
-        return [NEAR[name][which](x) for which, x in zip(2 * order, arrays, strict=True)]
+        def function(*arrays: jax.Array, order: tuple[int, int] = order) -> list[Any]:
+            return [NEAR[name][which](x) for which, x in zip(2 * order, arrays, strict=True)]
 
-    made = shlo_disc.compile(function, args=(("n, n", "float32"),) * 4, options=shlo_disc.Options(strict=True))
-    for n in (1, 2, 9):
-        arrays = np.random.default_rng(n).standard_normal((4, n, n)).astype(np.float32)
-        for ours, jaxs in zip(jax.tree.leaves(made(*arrays)), jax.tree.leaves(jax.jit(function)(*arrays)), strict=True):
-            np.testing.assert_allclose(ours, jaxs, 2e-5, 2e-5)
+        made = shlo_disc.compile(function, args=(("n, n", "float32"),) * 4, options=shlo_disc.Options(strict=True))
+        for four, results in zip(arrays, wanted, strict=True):
+            jaxs = [result[which] for which, result in zip(2 * order, results, strict=True)]
+            for ours, other in zip(jax.tree.leaves(made(*four)), jax.tree.leaves(jaxs), strict=True):
+                np.testing.assert_allclose(ours, other, 2e-5, 2e-5)
 
 
 @pytest.mark.parametrize("name", NEAR)
