@@ -2,12 +2,14 @@
 """Programs over several devices of the plugin, which `test_devices.py` runs in a process of their own.
 
 Those of `device_programs.py` run on four devices of the plugin and on four of XLA's CPU; here are those with assertions
-of their own. `python -m tests.pjrt.device_checks` prints, as JSON, "ok" or what is wrong for each.
+of their own. `python -m tests.pjrt.device_checks [NAME ...]` prints, as JSON, "ok" or what is wrong for each, and "left
+out" for those that are not named, where any are.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -305,4 +307,5 @@ def run(name: str) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps({name: run(name) for name in (*CASES, *CHECKS)}))
+    programs = [*CASES, *CHECKS]
+    print(json.dumps(dict.fromkeys(programs, "left out") | {name: run(name) for name in sys.argv[1:] or programs}))

@@ -9,7 +9,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,10 +41,21 @@ def program_names(*files: str) -> list[str]:
     return [f.name for f in functions if any(getattr(d, "id", "") in ("case", "check") for d in f.decorator_list)]
 
 
-def program_outcomes(module: str, devices: int, platform: str = "shlo_disc") -> dict[str, str]:
-    """The outcome of each program of a module, run on so many devices of the plugin and of XLA's CPU."""
+def program_rows(request: pytest.FixtureRequest) -> list[str]:
+    """The programs whose rows in the file of a fixture this session runs, so that no others need run."""
+    rows = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
+    return [row.params["name"] for row in rows if row is not None and "name" in row.params]
+
+
+def program_outcomes(
+    module: str, devices: int, platform: str = "shlo_disc", programs: Sequence[str] = ()
+) -> dict[str, str]:
+    """The outcome of each program of a module, run on so many devices of the plugin and of XLA's CPU.
+
+    programs: those to run, or else all; the outcome of the others is "left out".
+    """
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}"
-    done = run_python("-m", module, JAX_PLATFORMS=f"{platform},cpu", XLA_FLAGS=flags)
+    done = run_python("-m", module, *programs, JAX_PLATFORMS=f"{platform},cpu", XLA_FLAGS=flags)
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found
