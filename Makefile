@@ -5,6 +5,8 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 # What Python has compiled of the sources is kept, whatever the environment says: many tests start processes.
 RUN := PYTHONDONTWRITEBYTECODE= JAX_PLATFORMS=cpu $(VENV)/bin/python
+# The tests of a file run in one process, as they share what they compile and what they start.
+TESTS := $(RUN) -m pytest -q -n 2 --dist loadfile -m "not slow"
 
 .PHONY: demo test test-v3 test-slow lint docs format bench corpus wheels check-install check-versions gpu-test gpu-bench gpu-bundle clean help
 
@@ -22,13 +24,13 @@ demo: $(STAMP)
 	$(RUN) -m examples.demo
 
 test: $(STAMP)
-	$(RUN) -m pytest -q -n 2 -m "not slow"
+	$(TESTS)
 
 # The tests that generated code matters to, once more as for processors without AVX-512, where this one has it. Others
 # run as much in `make test`. There is no level below x86-64-v3.
 test-v3: $(STAMP)
 	@if grep -q -m 1 avx512vl /proc/cpuinfo; then \
-	  $(RUN) -m pytest -q -n 2 -m "not slow" --cpu x86-64-v3 $(addprefix tests/,run $(addprefix unit/,codegen lowering_cpu runtime transforms)); \
+	  $(TESTS) --cpu x86-64-v3 $(addprefix tests/,run $(addprefix unit/,codegen lowering_cpu transforms)); \
 	else \
 	  echo "test-v3: skipped, for the level of this processor is x86-64-v3 already"; \
 	fi

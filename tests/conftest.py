@@ -81,6 +81,14 @@ WHOLE = ("::test_fixed_defect[", "::test_lengths_around_a_block[")
 """Tests in these files of which all rows run: each was wrong once."""
 
 
+OF_ANY_LEVEL = (
+    "bad_input", "bisect", "cache_store", "child", "compile_cache", "described", "doctor", "error_codes",
+    "held_errors", "interrupt", "isolated", "jit_stages", "logging", "newer_artifacts", "option_names", "progress",
+    "reader", "recovery", "reduce", "remedies", "reproducers", "words_of_faults",
+)  # fmt: skip
+"""Files of tests/run about messages, processes and files, not about generated code: left out with --cpu."""
+
+
 def _is_left_for_later(item: pytest.Item) -> bool:
     """Tells whether a row of a large table is not in its sample, which depends on the row's name alone."""
     if any(name in item.nodeid for name in WHOLE):
@@ -89,8 +97,12 @@ def _is_left_for_later(item: pytest.Item) -> bool:
     return "[" in item.nodeid and zlib.crc32(item.nodeid.encode()) % every != 0
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks most rows of large tables slow; skips the tests marked ptxas, with a message, where it is absent."""
+    if config.getoption("--cpu"):
+        files = tuple(f"tests/run/test_{name}.py" for name in OF_ANY_LEVEL)
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid.startswith(files)])
+        items[:] = [item for item in items if not item.nodeid.startswith(files)]
     for item in items:
         if _is_left_for_later(item):
             item.add_marker(pytest.mark.slow)
