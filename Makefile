@@ -30,7 +30,7 @@ test: $(STAMP)
 # run as much in `make test`. There is no level below x86-64-v3.
 test-v3: $(STAMP)
 	@if grep -q -m 1 avx512vl /proc/cpuinfo; then \
-	  $(TESTS) --cpu x86-64-v3 $(addprefix tests/,run $(addprefix unit/,codegen lowering_cpu transforms)); \
+	  $(TESTS) --cpu x86-64-v3 $(addprefix tests/,run $(addprefix unit/,codegen lowering_cpu runtime transforms)); \
 	else \
 	  echo "test-v3: skipped, for the level of this processor is x86-64-v3 already"; \
 	fi
