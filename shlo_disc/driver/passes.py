@@ -274,7 +274,7 @@ def _share_kernels(c: Compilation) -> None:
 
 @_pass("fuse", "max_fusions")
 def _reserve_partials(c: Compilation) -> None:
-    """Reserve scratch memory for reductions that several blocks of threads share, on targets that have blocks."""
+    """Reserve scratch memory for kernels whose work on a result several blocks of threads share, on such targets."""
     reserve_partials(made(c.module), c.facts, c.decisions["fusion"])
 
 

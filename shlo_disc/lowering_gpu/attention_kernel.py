@@ -3,8 +3,8 @@
 
 A block of threads takes a tile of rows of one matrix and goes over the keys piece by piece, with the softmax done as
 they come (`attention_rows`); the scores of a piece never leave it (FlashAttention-2, Dao 2023). Elements of f16 and
-bf16 are multiplied by tensor cores (`tensor_attention`), and those of f32 where TF32 is allowed (`tf32_attention`).
-Else, for f32:
+bf16 are multiplied by tensor cores (`tensor_attention`), and those of f32 where TF32 is allowed (`tf32_attention`). Few
+rows are no tile, and have kernels, or bodies of kernels, of their own (`few_queries`). Else, for f32:
 
 Threads stand in a square of 16 x 16, and each has SIDE x SIDE scores of a piece, as in `product_kernel`. Weights go
 through the memory of the block, columns first; a thread then adds up SIDE rows of every 16th element of the result.
@@ -19,18 +19,23 @@ from collections.abc import Sequence
 from shlo_disc.lowering.element_types import Element, constant_like
 from shlo_disc.lowering.index_rules.folds import multiply_add, zero_of
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.lowering_gpu.attention_pieces import Pieces
+from shlo_disc.lowering_gpu import nvgpu
+from shlo_disc.lowering_gpu.attention_pieces import VOTES, Pieces
 from shlo_disc.lowering_gpu.attention_rows import AttentionTask, Room, RowState, RowStep, ScoreBody, Sides, over_total
 from shlo_disc.lowering_gpu.block_loops import counted, each_item, when
+from shlo_disc.lowering_gpu.few_queries import FEW, FewQueries, are_few
 from shlo_disc.lowering_gpu.grid import each_block, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame, shared_array
+from shlo_disc.lowering_gpu.parts import parts_of
 from shlo_disc.lowering_gpu.product_form import ProductForm, indices_of
 from shlo_disc.lowering_gpu.product_side import DEPTH, PITCH, SIDE, TILE, Side
 from shlo_disc.lowering_gpu.tensor_attention import ROWS, TensorAttention
 from shlo_disc.lowering_gpu.tf32_attention import Tf32Attention
-from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
+from shlo_disc.shape_dialect.dialect.types import product
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
+from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 Values = list[ir.Value]
 
@@ -41,13 +46,36 @@ ACROSS = TILE // SIDE
 def build_attention(frame: GpuFrame) -> tuple[Expr, Expr]:
     """Emits the body of a kernel; returns how many blocks have work, and the cost of what one does."""
     task = AttentionTask.of(frame.fusion)
-    problem = task.problem
-    is_half, is_tf32 = Element(problem.element).is_half, Tf32Attention.is_for(task)
+    nvgpu.load(frame.function.context)
+    frame.shared = VOTES + 1
+    rows, matrices = task.problem.rows.size, product(axis.size for axis in task.problem.batch)
+    few, few_blocks = are_few(frame, task), matrices * parts_of(frame)
+    if few is True:
+        FewQueries(frame, task).write()
+        return few_blocks, task.problem.columns * rows * (task.depth + task.width)
+    tile = tile_of(task)
+    tiles, cost = matrices * ceildiv(rows, tile), task.problem.columns * tile * (task.depth + task.width)
+    if few is False:
+        _write_tiles(frame, task)
+        return tiles, cost
+    frame.guard("keys in parts", "rows in tiles", Relation.le(rows, FEW))
+    choice = scf.IfOp(below(index_constant(FEW), frame.size_of(rows)), [], has_else=True)
+    for block, write in ((choice.then_block, _write_tiles), (choice.else_block, lambda *a: FewQueries(*a).write())):
+        with ir.InsertionPoint(block):
+            write(frame, task)
+            scf.yield_([])
+    return Expr.maximum(tiles, few_blocks), cost
+
+
+def tile_of(task: AttentionTask) -> int:
+    """The rows of a tile."""
+    return ROWS if Element(task.problem.element).is_half or Tf32Attention.is_for(task) else TILE
+
+
+def _write_tiles(frame: GpuFrame, task: AttentionTask) -> None:
+    is_half, is_tf32 = Element(task.problem.element).is_half, Tf32Attention.is_for(task)
     kind = TensorAttention if is_half else Tf32Attention if is_tf32 else _PlainAttention
     kind(frame, task).write()
-    tile = ROWS if is_half or is_tf32 else TILE
-    blocks = functools.reduce(Expr.__mul__, (axis.size for axis in problem.batch), ceildiv(problem.rows.size, tile))
-    return blocks, problem.columns * tile * (task.depth + task.width)
 
 
 class _PlainAttention:

@@ -268,12 +268,17 @@ class RowStep:
     state: RowState
 
     @staticmethod
-    def of(piece: Sequence[ir.Value], before: RowState, lanes: int, room: Room) -> RowStep:
+    def of(
+        piece: Sequence[ir.Value],
+        before: RowState,
+        lanes: int,
+        room: Room,
+        exp: Callable[[ir.Value], ir.Value] = device_math.exp,
+    ) -> RowStep:
         """A piece of a row of which so many neighbouring lanes have parts.
 
         While all that came is -inf, so is the largest element, and the sum 0: neither is worked with. NaN stays NaN.
         """
-        exp = device_math.exp
         peak = arith.maximumf(before.peak, across(tree(arith.maximumf, piece), lanes, arith.maximumf))
         base = number_or_zero(peak)
         weights = [arith.mulf(exp(arith.subf(x, base)), room.scale) for x in piece]

@@ -50,9 +50,8 @@ class Parts:
     is_split: ir.Value | None = None
 
     def __post_init__(self) -> None:
-        partials = self.frame.partials
-        self.count = Expr.maximum(dims_of(partials[0])[0], 1) if partials else Expr.const(1)
-        if partials:
+        self.count = parts_of(self.frame)
+        if self.frame.partials:
             word = ir.IntegerType.get_signless(32)
             self.frame.function.attributes[RELAXED] = ir.UnitAttr.get()
             self.tickets = zeroed_array(self.frame.function, "tickets", GPU_POLICY.blocks // 2, word)
@@ -116,7 +115,7 @@ class Parts:
         choice = scf.IfOp(self.is_split, [truth, *(v.type for v in own)], has_else=True)
         with ir.InsertionPoint(choice.then_block):
             leave()
-            is_last = self._is_last()
+            is_last = self.is_last()
             found = scf.IfOp(is_last, [v.type for v in own], has_else=True)
             for block, values in ((found.then_block, gather), (found.else_block, lambda: own)):
                 with ir.InsertionPoint(block):
@@ -129,7 +128,7 @@ class Parts:
 
     def store(self, values: Sequence[ir.Value], at: Sequence[ir.Value], first: int = 0) -> None:
         """Leave values of this part at the index of a result, in the scratch memory from number `first` on."""
-        for value, buffer, partial in self._memory(values, first):
+        for value, (buffer, partial) in zip(values, self._memory(first, len(values)), strict=True):
             memref.store(to_memory(value, element_of(partial.type)), buffer, [self.part, *at])
 
     def combined(
@@ -152,20 +151,23 @@ class Parts:
         end = arith.minui(arith.addi(begin, each), count)
 
         def one(part: ir.Value, carried: Values) -> Values:
-            found = [
-                from_memory(memref.load(buffer, [part, *at]), element_of(partial.type))
-                for _, buffer, partial in self._memory(start, first)
-            ]
-            return combine(carried, found)
+            return combine(carried, self.left(part, at, first, len(start)))
 
         return counted(begin, end, index_constant(1), start, one)
 
-    def _memory(self, values: Sequence[ir.Value], first: int) -> list[tuple[ir.Value, ir.Value, ir.Value]]:
-        """Each value with its buffer and what this holds."""
-        end = first + len(values)
-        return list(zip(values, self.frame.partial_buffers[first:end], self.frame.partials[first:end], strict=True))
+    def left(self, part: ir.Value, at: Sequence[ir.Value], first: int, count: int) -> Values:
+        """The values of a part at the index of a result, so many from number `first` of the scratch memory on."""
+        return [
+            from_memory(memref.load(buffer, [part, *at]), element_of(partial.type))
+            for buffer, partial in self._memory(first, count)
+        ]
 
-    def _is_last(self) -> ir.Value:
+    def _memory(self, first: int, count: int) -> list[tuple[ir.Value, ir.Value]]:
+        """Buffers, and what they hold."""
+        end = first + count
+        return list(zip(self.frame.partial_buffers[first:end], self.frame.partials[first:end], strict=True))
+
+    def is_last(self) -> ir.Value:
         """Tells whether all other parts of the item have been left already: the same in all threads of the block."""
         word = ir.IntegerType.get_signless(32)
         flag, zero = self.frame.shared_memory(1, word), index_constant(0)
@@ -187,6 +189,11 @@ class Parts:
     def _reset(self) -> None:
         none = arith.constant(ir.IntegerType.get_signless(32), 0)
         memref.AtomicRMWOp(arith.AtomicRMWKind.assign, none, self.tickets, [self.item])
+
+
+def parts_of(frame: GpuFrame) -> Expr:
+    """The parts of each item of a kernel."""
+    return Expr.maximum(dims_of(frame.partials[0])[0], 1) if frame.partials else Expr.const(1)
 
 
 def fence() -> None:

@@ -38,6 +38,8 @@ class Policy:
         the most that are reduced without.
     blocks: of threads that a device has at work; a reduction of fewer is split over as many, 0: none is. part_rows,
         part_columns: elements of each part, at least, down columns and along rows. tile_columns: columns of a block.
+    few_queries: rows of one matrix of an attention up to which a block has a part of the keys for all of them, and no
+        tile of rows; part_keys: keys of such a part, at least.
     flat_collectives: collectives move whole arrays, one behind the other, and combine by sums and products, and
         integers by maxima and minima (`expand/flat_collectives.py`).
     patch_features: convolutions with so many features of the result, and elements of a window of all features, are
@@ -72,6 +74,8 @@ class Policy:
     part_rows: int
     part_columns: int
     tile_columns: int
+    few_queries: int
+    part_keys: int
     flat_collectives: bool
     patch_features: int
     vector_bits: int

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, GENERATORS
 from shlo_disc.shape_dialect.utils.regions import callee_of
@@ -69,6 +69,19 @@ def verify_attention(function: func.FuncOp, kernels: Mapping[str, func.FuncOp]) 
         wrong = wrong_mask(rows, weights.of, what.problem)
         if wrong:
             _fail(function, wrong)
+    if what.partials:
+        _verify_partials(function, what)
+
+
+def _verify_partials(function: func.FuncOp, what: Attention) -> None:
+    """Blocks have room for two numbers of each row, and for what a row weighs."""
+    *_, last = function.entry_block.operations
+    memory = list(last.operands)[-what.partials :]
+    problem = what.problem
+    rows = None if problem is None else product(a.size for a in problem.batch) * problem.rows.size
+    rooms = [] if rows is None or problem is None else [(rows,), (rows,), (rows, problem.width)]
+    if [dims_of(m)[1:] for m in memory] != rooms:
+        _fail(function, "the room for what its blocks leave has other sizes than rows and what they weigh")
 
 
 def _fail(function: func.FuncOp, text: str) -> NoReturn:

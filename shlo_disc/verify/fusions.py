@@ -70,6 +70,8 @@ def verify_fusions(module: ir.Module, facts: Facts | None = None) -> None:
         if _kind(function) == "scan":
             _verify_scan(function, facts)
         if is_fusion(function) and partials_of(function):
+            _verify_room(function)
+        if _kind(function) in ("reduce", "row_reduce") and partials_of(function):
             _verify_partials(function)
 
 
@@ -116,12 +118,18 @@ def _verify_columns(function: func.FuncOp) -> None:
         _fail(function, "a result has other sizes than its reduction's")
 
 
+def _verify_room(function: func.FuncOp) -> None:
+    *_, last = function.entry_block.operations
+    if len({dims_of(m)[:1] for m in list(last.operands)[len(results_of(function)) :]}) != 1:
+        _fail(function, "its blocks do not have room for each value that they leave")
+
+
 def _verify_partials(function: func.FuncOp) -> None:
     ops = [op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce"]
     *_, last = function.entry_block.operations
     memory = list(last.operands)[len(results_of(function)) :]
     values = [value for op in ops for value in op.results]
-    if len(memory) != len(values) or len({dims_of(m)[:1] for m in memory}) != 1:
+    if len(memory) != len(values):
         _fail(function, "its blocks do not have room for each value that they leave")
     if any(dims_of(m)[1:] != dims_of(v) for m, v in zip(memory, values, strict=True)):
         _fail(function, "the room for what its blocks leave has other sizes than the values")

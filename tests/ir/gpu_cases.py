@@ -102,6 +102,13 @@ def causal_attention(q: Any, k: Any, v: Any) -> Any:
     return jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(jnp.where(is_seen, scores, -1e9)), v)
 
 
+def decoded(q: Any, k: Any, v: Any, length: Any) -> Any:
+    """One query for each of three heads, which share keys, of which so many count."""
+    scores = jnp.einsum("bhd,bkd->bhk", q, k, preferred_element_type=jnp.float32) / q.shape[-1] ** 0.5
+    scores = jnp.where(jnp.arange(k.shape[1]) <= length[:, None, None], scores, -1e9)
+    return jnp.einsum("bhk,bkd->bhd", jax.nn.softmax(scores).astype(v.dtype), v)
+
+
 IMAGE = (("b, s", "float32"),)
 
 CASES = {
@@ -145,6 +152,10 @@ CASES = {
     ),
     "attention": Case(causal_attention, (("b, 33, 64", "float32"), *(("b, s, 64", "float32"),) * 2), 1e-5),
     "attention_narrow": Case(causal_attention, (("b, 33, 128", "bfloat16"), *(("b, s, 128", "bfloat16"),) * 2), 2e-2),
+    "decoding": Case(decoded, (("b, 3, 64", "float32"), *(("b, 64*s, 64", "float32"),) * 2, ("b", "int32")), 1e-5),
+    "decoding_narrow": Case(
+        decoded, (("b, 3, 128", "bfloat16"), *(("b, 64*s, 128", "bfloat16"),) * 2, ("b", "int32")), 2e-2
+    ),
     "recurrence": Case(recurrent, (("5, b, 24", "float32"), ("24, 24", "float32")), 1e-5),
     "whole": Case(lambda x: (x.sum(), x.max()), (("b, s", "float32"),), 1e-5),
 }

@@ -228,6 +228,7 @@ class Attention(Fusion):
     row_operands: for each operand of the row kernel, the operand of this fusion, or -1 for the scores. online: rows are
     processed in pieces, and the row kernel is a softmax, of the values that its first reduction reads; else the last
     result is scratch for a row of scores. hides: the weights of a row of nothing but -inf are 0 instead of NaN.
+    partials: as in "reduce": for each row its largest element, the sum of its weights, and what these weigh.
     """
 
     rows: FunctionName = FunctionName("")
@@ -235,6 +236,7 @@ class Attention(Fusion):
     problem: AttentionProblem | None = None
     online: bool = False
     hides: bool = False
+    partials: int = 0
 
 
 MOST_BUFFERS = 8
@@ -316,7 +318,7 @@ def is_by_columns(function: ir.OpView) -> bool:
 def partials_of(function: ir.OpView) -> int:
     """The number of last results of a kernel that are scratch memory for the parts of several blocks."""
     fusion = fusion_of(function)
-    return fusion.partials if isinstance(fusion, Reduce | RowReduce) else 0
+    return fusion.partials if isinstance(fusion, Reduce | RowReduce | Attention) else 0
 
 
 def results_of(function: func.FuncOp) -> list[ir.Value]:

@@ -1,21 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reserves memory for kernels whose work on one result is split over several blocks of threads.
 
-A reduction of many elements to few results has too few blocks for a device. Its elements are cut into parts, a block
-for each; blocks leave what they find in scratch memory, and the last of them combines it. Into how many parts is an
-expression of the sizes: axis 0 of that memory, further results of the fusion, which is 0 where nothing is cut. So one
-kernel serves all sizes, and what it computes depends on the sizes alone.
+A reduction of many elements to few results has too few blocks for a device, and so has an attention of few queries over
+many keys. The elements, or the keys, are cut into parts, a block for each; blocks leave what they find in scratch
+memory, and the last of them combines it. Into how many parts is an expression of the sizes: axis 0 of that memory,
+further results of the fusion, which is 0 where nothing is cut. So one kernel serves all sizes, and what it computes
+depends on the sizes alone.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 from shlo_disc.shape_dialect.build import constant
 from shlo_disc.shape_dialect.compile_state import policy
-from shlo_disc.shape_dialect.dialect.fusion import Reduce, RowReduce, fusion_of, is_by_columns, is_fusion, set_fusion
+from shlo_disc.shape_dialect.dialect.fusion import (
+    Attention,
+    Reduce,
+    RowReduce,
+    fusion_of,
+    is_by_columns,
+    is_fusion,
+    set_fusion,
+)
+from shlo_disc.shape_dialect.dialect.problems import AttentionProblem
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
@@ -27,15 +39,60 @@ from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, termin
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.fusion.grouping_patterns import depends_on_reduction
 
+Memory = list[tuple[Dims, ir.Type]]
+"""The sizes and the element types of what a block leaves."""
+
 
 @dataclass(frozen=True)
-class Work:
-    """A kernel of reductions, all calls of it, and what is known of sizes."""
+class Called:
+    """A fusion, all calls of it by the program, and what is known of sizes."""
 
     function: func.FuncOp
     calls: tuple[func.CallOp, ...]
     is_called_by_fusions: bool
     facts: Facts
+
+
+@dataclass(frozen=True)
+class Work(Called, ABC):
+    """A kernel whose work on one result may be split."""
+
+    @property
+    @abstractmethod
+    def length(self) -> Expr:
+        """What is cut."""
+
+    @property
+    @abstractmethod
+    def least(self) -> int:
+        """How much of it a part is, at least."""
+
+    @property
+    @abstractmethod
+    def blocks(self) -> Expr:
+        """The blocks that work where nothing is split."""
+
+    @property
+    @abstractmethod
+    def memory(self) -> Memory:
+        """What each block leaves of a part of all results."""
+
+    @property
+    def parts(self) -> Expr:
+        """Into how many parts each result's work is cut; 0 where it is not."""
+        wanted = policy().blocks // Expr.maximum(self.blocks, 1)
+        parts = Expr.minimum(wanted, self.length // self.least)
+        return parts * Expr.minimum(parts // 2, 1)
+
+
+@dataclass(frozen=True)
+class Reductions(Work):
+    """A kernel of reductions."""
+
+    @staticmethod
+    def of(called: Called) -> Reductions:
+        """Any kernel as one of reductions, as which it is examined."""
+        return Reductions(**vars(called))
 
     @cached_property
     def ops(self) -> list[ir.OpView]:
@@ -67,35 +124,87 @@ class Work:
         return product(self.results[:outer]) * ceildiv(product(self.results[outer:]), policy().tile_columns)
 
     @property
+    def memory(self) -> Memory:
+        """The values that the reductions make."""
+        return [(self.results, _held(element_type_of(v))) for op in self.ops for v in op.results]
+
+
+@dataclass(frozen=True)
+class Keys(Work):
+    """An attention whose rows come in pieces."""
+
+    problem: AttentionProblem
+
+    @staticmethod
+    def of(called: Called) -> Keys | None:
+        """A kernel as an attention, if it is one."""
+        what = fusion_of(called.function)
+        is_online = isinstance(what, Attention) and what.online and what.problem is not None
+        return Keys(**vars(called), problem=what.problem) if is_online else None
+
+    @property
+    def length(self) -> Expr:
+        """The keys."""
+        return self.problem.columns
+
+    @property
+    def least(self) -> int:
+        """The keys of a part, at least."""
+        return policy().part_keys
+
+    @property
+    def blocks(self) -> Expr:
+        """A block for all rows of a matrix."""
+        return product(axis.size for axis in self.problem.batch)
+
+    @property
     def parts(self) -> Expr:
-        """Into how many the elements of a result are cut; 0 where they are not."""
-        wanted = policy().blocks // Expr.maximum(self.blocks, 1)
-        parts = Expr.minimum(wanted, self.length // self.least)
-        return parts * Expr.minimum(parts // 2, 1)
+        """Nothing is cut where rows are not few."""
+        return super().parts * Expr.minimum(policy().few_queries // Expr.maximum(self.problem.rows.size, 1), 1)
+
+    @property
+    def memory(self) -> Memory:
+        """For each row its largest element, the sum of its weights, and what these weigh."""
+        rows = self.blocks * self.problem.rows.size
+        return [(dims, ir.F32Type.get()) for dims in ((rows,), (rows,), (rows, self.problem.width))]
 
 
-PARTS: Pattern[Work] = Pattern("parts-over-blocks", "several blocks work on a result, and the last one combines parts")
+PARTS: Pattern[Reductions] = Pattern(
+    "parts-over-blocks", "several blocks work on a result, and the last one combines parts"
+)
+KEYS: Pattern[Keys] = Pattern("keys-over-blocks", "several blocks have parts of the keys of few queries")
 
 
 @PARTS.requires("it reduces along rows or down columns, and the program alone calls it")
-def _is_reduction(found: Work) -> bool:
+def _is_reduction(found: Reductions) -> bool:
     what = fusion_of(found.function)
     is_row = isinstance(what, RowReduce) and what.columns > 0 and not what.bounded
     return (is_row or is_by_columns(found.function)) and not found.is_called_by_fusions
 
 
 @PARTS.requires("no reduction needs what another one makes")
-def _needs_one_walk(found: Work) -> bool:
+def _needs_one_walk(found: Reductions) -> bool:
     members = {op.operation for op in found.function.entry_block.operations}
     return not any(depends_on_reduction(op.operation, members) for op in found.ops)
 
 
 @PARTS.requires("the results are made of the reductions', and of nothing along which they go")
-def _has_no_other_results(found: Work) -> bool:
+def _has_no_other_results(found: Reductions) -> bool:
     sizes = _wide(found.results)
     return all(_wide(dims_of(v)) == sizes for v in terminator_of(found.function.entry_block).operands)
 
 
+@KEYS.requires("the program alone calls it")
+def _is_called_by_the_program(found: Keys) -> bool:
+    return not found.is_called_by_fusions
+
+
+@KEYS.requires("there may be few queries", lambda found: [Relation.le(found.problem.rows.size, policy().few_queries)])
+def _may_have_few_queries(found: Keys) -> bool:
+    return found.facts.prove(Relation.gt(found.problem.rows.size, policy().few_queries)) is not True
+
+
+@KEYS.requires("there may be many keys", lambda found: [Relation.ge(found.length, 2 * found.least)])
 @PARTS.requires(
     "what is reduced may be long", lambda found: [Relation.ge(found.length, 2 * found.least)] if found.ops else []
 )
@@ -103,15 +212,18 @@ def _may_be_long(found: Work) -> bool:
     return found.facts.prove(Relation.lt(found.length, 2 * found.least)) is not True
 
 
+@KEYS.requires("there may be fewer blocks than a device has at work")
 @PARTS.requires("there may be fewer blocks than a device has at work")
 def _may_be_few(found: Work) -> bool:
     return found.facts.prove(Relation.gt(found.blocks * 2, policy().blocks)) is not True
 
 
+@KEYS.requires("the memory for parts has a bound that is known before an iteration reads its sizes")
 @PARTS.requires("the memory for parts has a bound that is known before an iteration reads its sizes")
 def _has_room(found: Work) -> bool:
     try:
-        found.facts.limits.largest(product((found.parts, *found.results)))
+        for dims, _ in found.memory:
+            found.facts.limits.largest(product((found.parts, *dims)))
     except NoLimit:
         return False
     return True
@@ -129,9 +241,17 @@ def reserve_partials(module: ir.Module, facts: Facts, decisions: Decisions) -> N
     for function in functions:
         name = function.name.value
         calls = tuple(called.get(name, ()))
-        found = PARTS.match(lambda w: w, Work(function, calls, name in inside, facts))
-        if found is not None and calls and decisions.take(PARTS.name, calls[0].operation):
-            _reserve(found)
+        known = Called(function, calls, name in inside, facts)
+        _split(PARTS, PARTS.match(Reductions.of, known), decisions)
+        _split(KEYS, KEYS.match(Keys.of, known), decisions)
+
+
+Found = TypeVar("Found", bound=Work)
+
+
+def _split(pattern: Pattern[Found], found: Found | None, decisions: Decisions) -> None:
+    if found is not None and found.calls and decisions.take(pattern.name, found.calls[0].operation):
+        _reserve(found)
 
 
 def _calls_in(block: ir.Block) -> Iterator[func.CallOp]:
@@ -145,15 +265,15 @@ def _wide(dims: Dims) -> Dims:
 def _reserve(found: Work) -> None:
     function, what = found.function, fusion_of(found.function)
     last = terminator_of(function.entry_block)
-    dims = (found.facts.simplify(found.parts), *found.results)
+    parts = found.facts.simplify(found.parts)
     with ir.InsertionPoint(last), last.location:
-        partials = [constant(0, _held(element_type_of(v)), dims) for op in found.ops for v in op.results]
+        partials = [constant(0, element, (parts, *dims)) for dims, element in found.memory]
         func.ReturnOp([*last.operands, *partials])
     last.operation.erase()
     types = [v.type for v in terminator_of(function.entry_block).operands]
     arguments = [a.type for a in function.entry_block.arguments]
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(arguments, types))
-    if isinstance(what, Reduce | RowReduce):
+    if isinstance(what, Reduce | RowReduce | Attention):
         set_fusion(function, replace(what, partials=len(partials)))
     for call in found.calls:
         with ir.InsertionPoint(call), call.location:

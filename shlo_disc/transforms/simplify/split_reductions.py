@@ -14,8 +14,8 @@ from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.build import broadcast, convert, pad, reduce, view
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product, tensor_type
-from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE
+from shlo_disc.shape_dialect.mlir import ir, stablehlo
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE, RESHAPES
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Facts
@@ -23,7 +23,10 @@ from shlo_disc.shape_dialect.utils.attributes import integers
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.simplify.reduce import neutral_of, starts_neutral
 
-REDUCE = "stablehlo.reduce"
+REDUCE, PRODUCT = "stablehlo.reduce", "stablehlo.dot_general"
+
+_BY_ELEMENT = frozenset({*ELEMENTWISE, *BROADCASTS, *RESHAPES, "stablehlo.transpose"})
+"""Ops that change no element, or each by itself."""
 
 _ROUNDED = frozenset({"bf16", "f16"})
 """Elements whose sums are held in f32, and rounded when they are whole."""
@@ -95,6 +98,57 @@ def _has_few_results(found: Reduction) -> bool:
 def _may_be_long(found: Reduction) -> bool:
     most = found.most(found.dims)
     return most is None or most > policy().split_elements
+
+
+@SPLIT.requires("it is none of an attention, which goes over its columns once for all that it needs of them")
+def _is_of_no_attention(found: Reduction) -> bool:
+    value, columns = found.op.operands[0], found.dims[-1]
+    if not policy().online_attention_depth or found.axes != [len(found.dims) - 1]:
+        return True
+    return not (_is_of_product(value, columns) and any(_is_contracted(v, columns) for v in _made_of(value, columns)))
+
+
+def _is_of_product(value: ir.Value, columns: Expr) -> bool:
+    """Tells whether a value of so many columns is made of a product, element by element."""
+    seen, waiting = dict[ir.Value, None](), [value]
+    while waiting:
+        value = waiting.pop()
+        op = None if isinstance(value.owner, ir.Block) else value.owner
+        if value in seen or op is None or columns not in dims_of(value):
+            continue
+        seen[value] = None
+        if op.name == PRODUCT:
+            return True
+        waiting += op.operands if op.name in _BY_ELEMENT else []
+    return False
+
+
+def _made_of(value: ir.Value, columns: Expr) -> list[ir.Value]:
+    """The values of so many columns that are made of one, and of what its rows are reduced to."""
+    found, waiting = dict[ir.Value, None](), [value]
+    while waiting:
+        value = waiting.pop()
+        if value in found:
+            continue
+        found[value] = None
+        users = (use.owner.operation for use in value.uses)
+        waiting += [r for op in users if op.name in _BY_ELEMENT or op.name == REDUCE for r in op.results]
+    return [v for v in found if columns in dims_of(v)]
+
+
+def _is_contracted(value: ir.Value, columns: Expr) -> bool:
+    """Tells whether a product adds up what a value has in so many columns."""
+    for use in value.uses:
+        op = use.owner.operation
+        if op.name == PRODUCT:
+            numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+            sides = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)
+            sizes = dims_of(value)
+            if any(
+                v == value and columns in [sizes[i] for i in axes] for v, axes in zip(op.operands, sides, strict=True)
+            ):
+                return True
+    return False
 
 
 def split_reductions(block: ir.Block, facts: Facts, decisions: Decisions) -> None:
