@@ -91,6 +91,11 @@ def _folded(block: ir.Value, total: ir.Value, lost: ir.Value) -> Values:
     return [zero, whole, _number_or(zero, arith.subf(lacking, arith.subf(whole, added)))]
 
 
+def joined(one: Values, other: Values) -> Values:
+    """Two totals, each with what it lacks, as one."""
+    return _folded(other[0], one[0], arith.addf(one[1], other[1]))[1:]
+
+
 def _number_or(zero: ir.Value, value: ir.Value) -> ir.Value:
     return arith.select(arith.cmpf(arith.CmpFPredicate.ORD, value, value), value, zero)
 

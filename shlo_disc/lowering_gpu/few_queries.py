@@ -272,8 +272,11 @@ class FewQueries:
             self._keep(row, lane, at)
             gpu.barrier()
             is_there = arith.andi(below(thread(), index_constant(self.width)), below(place, self.sides.rows))
-            when(is_there, lambda place=place: use(place, thread(), self._of_warps()))
+            when(is_there, functools.partial(self._use, use, place))
             gpu.barrier()  # behind it, nobody reads what the warps have left
+
+    def _use(self, use: Use, place: ir.Value) -> None:
+        use(place, thread(), self._of_warps())
 
     def _keep(self, row: Row, lane: ir.Value, at: ir.Value) -> None:
         """Leave what a warp has found, whose lanes all know it, for those of other warps."""
@@ -281,7 +284,7 @@ class FewQueries:
             column = plus(self.own, i)
             is_there = arith.andi(below(lane, index_constant(self.lanes)), below(column, index_constant(self.width)))
             value = vector.extract(row.sums, [], [i])
-            when(is_there, lambda v=value, c=column: memref.store(v, self.shared, [arith.addi(at, c)]))
+            when(is_there, functools.partial(memref.store, value, self.shared, [arith.addi(at, column)]))
 
         def state() -> None:
             for i, value in enumerate((row.state.peak, row.state.total)):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compaction kernels for GPUs: the positions of the true elements of a mask, in order.
 
-One block goes through the mask. In every step each thread counts the true ones of a run of neighbouring elements, and
-writes their positions behind those of all threads before it. How many there are was counted before, so that the result
-has its true size; nothing is stored behind it in any case.
+A block goes through the mask, or, where it is long, through a part of it, whose true elements it has counted once
+before, so that it finds how many there are before its part (`ordered_parts`). In every step each thread counts the true
+ones of a run of neighbouring elements, and writes their positions behind those of all threads before it. How many there
+are was counted before, so that the result has its true size; nothing is stored behind it in any case.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_gpu.block_loops import Values, below, counted, when
 from shlo_disc.lowering_gpu.block_scan import prefix_of_block
-from shlo_disc.lowering_gpu.grid import THREADS, each_block, thread
+from shlo_disc.lowering_gpu.grid import THREADS, thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame
+from shlo_disc.lowering_gpu.ordered_parts import OrderedParts
+from shlo_disc.lowering_gpu.policy import GPU_POLICY
 from shlo_disc.shape_dialect.dialect.types import dims_of
-from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 RUN = 4
@@ -24,27 +27,54 @@ RUN = 4
 
 
 def build_nonzero(frame: GpuFrame) -> tuple[Expr, int]:
-    """Emit the body; returns one block and its cost."""
+    """Emit the body; returns how many blocks have work, and the cost of what one does."""
     op = next(o for o in frame.fusion.entry_block.operations if o.operation.name == "disc.nonzero")
     (length,) = dims_of(op.operands[0])
-    kernel = Nonzero(frame, op, frame.size_of(length))
-    each_block(index_constant(1), lambda _: kernel.run())
-    return Expr.const(1), max(1, frame.facts.estimate(length))
+    kernel = Nonzero(frame, op)
+    kernel.parts.guard(length, GPU_POLICY.part_columns, Expr.const(1))
+    kernel.parts.each(index_constant(1), lambda _: kernel.run())
+    return kernel.parts.count, max(1, frame.facts.estimate(length))
 
 
 class Nonzero:
-    """The positions of the true ones of `length` elements."""
+    """The positions of the true elements of a mask."""
 
-    def __init__(self, frame: GpuFrame, op: ir.OpView, length: ir.Value):
-        self.frame, self.mask, self.length = frame, op.operands[0], length
+    def __init__(self, frame: GpuFrame, op: ir.OpView):
+        self.frame, self.mask, self.parts = frame, op.operands[0], OrderedParts(frame)
         self.element = element_of(op.results[0].type)
         self.count = frame.size_of(dims_of(op.results[0])[0])
         self.elements: Elements = frame.elements()
 
     def run(self) -> None:
-        """All of it."""
-        zero, step = index_constant(0), index_constant(RUN * THREADS)
-        counted(zero, self.length, step, [zero], self._step)
+        """The block's part of it."""
+        (length,) = dims_of(self.mask)
+        begin, count = self.parts.share(length)
+        self.end, is_split, start = arith.addi(begin, count), self.parts.is_split, index_constant(0)
+        if is_split is not None:
+            choice = scf.IfOp(is_split, [start.type], has_else=True)
+            with ir.InsertionPoint(choice.then_block):
+                scf.yield_([self._before(begin)])
+            with ir.InsertionPoint(choice.else_block):
+                scf.yield_([start])
+            start = choice.results[0]
+        counted(begin, self.end, index_constant(RUN * THREADS), [start], self._step)
+        if is_split is not None:
+            when(is_split, self.parts.finish)
+
+    def _before(self, begin: ir.Value) -> ir.Value:
+        """How many elements before the part that begins there are true."""
+        long = ir.IntegerType.get_signless(64)
+        none = arith.constant(long, 0)
+
+        def add(a: Values, b: Values) -> Values:
+            return [arith.addi(a[0], b[0])]
+
+        def one(place: ir.Value, carried: Values) -> Values:
+            return add(carried, [arith.extui(long, self._flag(place))])
+
+        own = counted(arith.addi(begin, thread()), self.end, index_constant(THREADS), [none], one)
+        found = self.parts.before(prefix_of_block(self.frame, add, own).total, [none], [], add)
+        return arith.index_cast(ir.IndexType.get(), prefix_of_block(self.frame, add, found).total[0])
 
     def _step(self, begin: ir.Value, carried: Values) -> Values:
         """The elements from `begin` on, of which those before have so many true ones; gives how many there are then."""
@@ -66,7 +96,7 @@ class Nonzero:
 
     def _flag(self, place: ir.Value) -> ir.Value:
         """Tells whether an element is there, and true."""
-        is_inside = below(place, self.length)
+        is_inside = below(place, self.end)
         with self.elements.scope(), self.elements.only_where(is_inside):
             return arith.andi(is_inside, self.elements.at(self.mask, (Position(place),)))
 

@@ -140,10 +140,11 @@ class Parts:
         lanes: int,
         is_there: ir.Value | None = None,
         first: int = 0,
+        count: ir.Value | None = None,
     ) -> Values:
         """The parts at an index that are the lane's, each lane having as many neighbours, combined in their order; none
-        where it is not there."""
-        count = self.number()
+        where it is not there. count: so many of the first ones, else all."""
+        count = self.number() if count is None else count
         if is_there is not None:
             count = arith.select(is_there, count, index_constant(0))
         each = ceil_div(count, index_constant(lanes))

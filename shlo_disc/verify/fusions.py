@@ -71,6 +71,8 @@ def verify_fusions(module: ir.Module, facts: Facts | None = None) -> None:
             _verify_scan(function, facts)
         if is_fusion(function) and partials_of(function):
             _verify_room(function)
+        if _kind(function) == "nonzero" and any(len(dims_of(m)) != 1 for m in _memory_of(function)):
+            _fail(function, "its blocks have room for more than how many elements are true")
         if _kind(function) in ("reduce", "row_reduce") and partials_of(function):
             _verify_partials(function)
 
@@ -118,16 +120,20 @@ def _verify_columns(function: func.FuncOp) -> None:
         _fail(function, "a result has other sizes than its reduction's")
 
 
-def _verify_room(function: func.FuncOp) -> None:
+def _memory_of(function: func.FuncOp) -> list[ir.Value]:
+    """The scratch memory of a fusion that is split over blocks."""
     *_, last = function.entry_block.operations
-    if len({dims_of(m)[:1] for m in list(last.operands)[len(results_of(function)) :]}) != 1:
+    return list(last.operands)[len(results_of(function)) :]
+
+
+def _verify_room(function: func.FuncOp) -> None:
+    if len({dims_of(m)[:1] for m in _memory_of(function)}) != 1:
         _fail(function, "its blocks do not have room for each value that they leave")
 
 
 def _verify_partials(function: func.FuncOp) -> None:
     ops = [op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce"]
-    *_, last = function.entry_block.operations
-    memory = list(last.operands)[len(results_of(function)) :]
+    memory = _memory_of(function)
     values = [value for op in ops for value in op.results]
     if len(memory) != len(values):
         _fail(function, "its blocks do not have room for each value that they leave")
@@ -143,6 +149,9 @@ def _verify_scan(function: func.FuncOp, facts: Facts) -> None:
     window, dims, one, nothing = window_of(op), dims_of(op.operands[0]), Expr.const(1), Expr.const(0)
     if not isinstance(what, Scan) or dims_of(op.results[0]) != dims:
         _fail(function, "its windows are not as many as the elements")
+    lines = product(size for axis, size in enumerate(dims) if axis != what.axis)
+    if any(dims_of(m)[1:] != (lines,) for m in _memory_of(function)):
+        _fail(function, "the room for what its blocks leave has other sizes than its lines")
     for axis, size in enumerate(dims):
         steps = (window.stride[axis], window.base_dilation[axis], window.dilation[axis])
         before, after = (size - 1, nothing) if axis == what.axis else (nothing, nothing)

@@ -364,7 +364,8 @@ LINES = {
 
 def launches_without(name: str, barrier: int) -> None:
     """Run a kernel, one of whose barriers is left out, on two lines in one block: of one, the best come first."""
-    text = compiled(LINES[name], [("b, s + 5", "float32")]).as_text("host")
+    # More lines than are split over blocks.
+    text = compiled(LINES[name], [("b + 132, s + 5", "float32")]).as_text("host")
     pieces = re.split(r"(?<=\n) *gpu\.barrier\n", text)
     assert barrier < len(pieces) - 1
     barriers = ["gpu.barrier\n"] * (len(pieces) - 1)

@@ -93,6 +93,31 @@ def test_sizes_of_nothing(shapes: tuple[tuple[int, int], ...]) -> None:
         np.testing.assert_allclose(np.asarray(got), want, rtol=2e-5)
 
 
+def lines(x: Any) -> tuple[Any, ...]:
+    """Cumulative ops of a line, positions of what is true in it, and attention of one query over it."""
+    keys = x.reshape(1, -1, 4)
+    scores = jnp.einsum("bqd,bkd->bqk", keys[:, :1], keys)
+    return jnp.cumsum(x), lax.cummax(x, reverse=True), jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(scores), keys)
+
+
+def test_lines_and_few_queries_in_calls_and_graphs(driver: MockDriver) -> None:
+    client = fresh_client()
+    run = loaded(compiled(lines, [("4 * n", "float32")]), client)
+    for length in (8200, 12, 8200, 8200, 8200):
+        x = np.random.default_rng(length).random(length, np.float32)
+        for got, want in zip(run(x), jax.jit(lines)(x), strict=True):
+            np.testing.assert_allclose(np.asarray(got).reshape(want.shape), want, rtol=2e-5)
+    assert client.device(0).launch_stats()["replays"] >= 1
+    assert driver.mistakes == []
+
+
+def test_positions_of_what_is_true_in_a_long_mask() -> None:
+    run = loaded(compiled(lambda x: data_sizes.flatnonzero(x > 0), [("n", "float32")]), fresh_client())
+    for length in (12300, 5, 8192, 8191):
+        x = np.random.default_rng(length).standard_normal(length).astype(np.float32)
+        np.testing.assert_array_equal(np.asarray(run(x)), np.flatnonzero(x > 0))
+
+
 BOUNDS = [-1.0, 0.25, 0.75, 2.0]
 
 

@@ -48,6 +48,13 @@ def _addresses(accesses: list[Access]) -> Lanes:
     return np.concatenate([a.addresses for a in accesses]) if accesses else np.zeros(0, np.int64)
 
 
+def _check_apart(ours: list[Access], theirs: list[Access]) -> None:
+    """Fail where accesses of two blocks meet that are in no order, and one writes."""
+    for mine, others in ((ours, [a for a in theirs if a.is_write]), ([a for a in ours if a.is_write], theirs)):
+        meet = np.isin(_addresses(mine), _addresses(others))
+        assert not meet.any(), "two blocks touch one element, and one writes it"
+
+
 @dataclass
 class DeviceOrder:
     """The blocks of a launch, and for each address what atomic operations there have released."""
@@ -71,13 +78,15 @@ class DeviceOrder:
 
     def _check_later(self, block: BlockOrder, known: Known) -> None:
         """The accesses of a block that come after the known ones of others."""
-        own = [a for a in block.accesses if a.known is known]
-        rest = [other for other in self.blocks if other is not block]
-        others = [a for other in rest for a in other.not_in(known)]
-        others += [Access(addresses, True, -1, {}) for other in rest for addresses in other.atomics]
-        for ours, theirs in ((own, [a for a in others if a.is_write]), ([a for a in own if a.is_write], others)):
-            meet = np.isin(_addresses(ours), _addresses(theirs))
-            assert not meet.any(), "two blocks touch one element, and one writes it"
+        own = [(number, a) for number, a in enumerate(block.accesses) if a.known is known]
+        for other in (b for b in self.blocks if b is not block):
+            theirs: dict[int, list[Access]] = {}
+            for access in other.not_in(known):
+                theirs.setdefault(id(access.known), []).append(access)
+            for accesses in theirs.values():  # those that come after some of ours are in order with these
+                count, others = accesses[0].known.get(block.number, (0, frozenset()))
+                _check_apart([a for i, a in own if i >= count and i not in others], accesses)
+            _check_apart([a for _, a in own], [Access(addresses, True, -1, {}) for addresses in other.atomics])
 
 
 @dataclass

@@ -134,7 +134,9 @@ class Concatenate(Fusion):
 @_kind("nonzero")
 @dataclass(frozen=True)
 class Nonzero(Fusion):
-    """The positions of the true elements of a mask."""
+    """The positions of the true elements of a mask. partials: as in "reduce": how many of them are in the part."""
+
+    partials: int = 0
 
 
 @dataclass(frozen=True)
@@ -165,10 +167,14 @@ class Recurrence(Fusion):
 @_kind("scan")
 @dataclass(frozen=True)
 class Scan(Fusion):
-    """Sums, or other combinations, of all prefixes of an axis, or of all suffixes if `reverse`."""
+    """Sums, or other combinations, of all prefixes of an axis, or of all suffixes if `reverse`.
+
+    partials: as in "reduce": for each line what its elements in the part are together.
+    """
 
     axis: int = 0
     reverse: bool = False
+    partials: int = 0
 
 
 @_kind("select_and_scatter")
@@ -315,10 +321,14 @@ def is_by_columns(function: ir.OpView) -> bool:
     return isinstance(fusion, Reduce) and fusion.by_columns
 
 
+SPLIT = (Reduce, RowReduce, Attention, Scan, Nonzero)
+"""The kinds that may be split over blocks."""
+
+
 def partials_of(function: ir.OpView) -> int:
     """The number of last results of a kernel that are scratch memory for the parts of several blocks."""
     fusion = fusion_of(function)
-    return fusion.partials if isinstance(fusion, Reduce | RowReduce | Attention) else 0
+    return fusion.partials if isinstance(fusion, SPLIT) else 0
 
 
 def results_of(function: func.FuncOp) -> list[ir.Value]:

@@ -2,10 +2,10 @@
 """Reserves memory for kernels whose work on one result is split over several blocks of threads.
 
 A reduction of many elements to few results has too few blocks for a device, and so has an attention of few queries over
-many keys. The elements, or the keys, are cut into parts, a block for each; blocks leave what they find in scratch
-memory, and the last of them combines it. Into how many parts is an expression of the sizes: axis 0 of that memory,
-further results of the fusion, which is 0 where nothing is cut. So one kernel serves all sizes, and what it computes
-depends on the sizes alone.
+many keys, or a cumulative op of few long lines. The elements, or the keys, are cut into parts, a block for each; blocks
+leave what they find in scratch memory, where others find it. Into how many parts is an expression of the sizes: axis 0
+of that memory, further results of the fusion, which is 0 where nothing is cut. So one kernel serves all sizes, and what
+it computes depends on the sizes alone.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from shlo_disc.shape_dialect.build import constant
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.fusion import (
     Attention,
+    Nonzero,
     Reduce,
     RowReduce,
+    Scan,
     fusion_of,
     is_by_columns,
     is_fusion,
@@ -31,6 +33,7 @@ from shlo_disc.shape_dialect.dialect.problems import AttentionProblem
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
+from shlo_disc.shape_dialect.ops.reducers import monoid_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.symbolic.limits import NoLimit
@@ -139,8 +142,9 @@ class Keys(Work):
     def of(called: Called) -> Keys | None:
         """A kernel as an attention, if it is one."""
         what = fusion_of(called.function)
-        is_online = isinstance(what, Attention) and what.online and what.problem is not None
-        return Keys(**vars(called), problem=what.problem) if is_online else None
+        if not isinstance(what, Attention) or not what.online or what.problem is None:
+            return None
+        return Keys(**vars(called), problem=what.problem)
 
     @property
     def length(self) -> Expr:
@@ -169,8 +173,87 @@ class Keys(Work):
         return [(dims, ir.F32Type.get()) for dims in ((rows,), (rows,), (rows, self.problem.width))]
 
 
+@dataclass(frozen=True)
+class Lines(Work):
+    """A cumulative op."""
+
+    op: ir.OpView
+    axis: int
+
+    @staticmethod
+    def of(called: Called) -> Lines | None:
+        """A kernel as a cumulative op, if it is one."""
+        what = fusion_of(called.function)
+        if not isinstance(what, Scan):
+            return None
+        ops = called.function.entry_block.operations
+        op = next(op for op in ops if op.operation.name == "stablehlo.reduce_window")
+        return Lines(**vars(called), op=op, axis=what.axis)
+
+    @property
+    def length(self) -> Expr:
+        """The elements of a line."""
+        return dims_of(self.op.results[0])[self.axis]
+
+    @property
+    def least(self) -> int:
+        """The elements of a part, at least."""
+        return policy().part_columns
+
+    @property
+    def blocks(self) -> Expr:
+        """A block for each line."""
+        return product(size for axis, size in enumerate(dims_of(self.op.results[0])) if axis != self.axis)
+
+    @property
+    def memory(self) -> Memory:
+        """For each line what its elements are together; of a sum of floats what it lacks, too."""
+        element = element_type_of(self.op.results[0])
+        is_long = isinstance(element, ir.FloatType) and monoid_of(self.op.regions[0].blocks[0]) == "add"
+        return [((self.blocks,), _held(element))] * (2 if is_long else 1)
+
+
+@dataclass(frozen=True)
+class Mask(Work):
+    """The positions of the true elements of a mask."""
+
+    op: ir.OpView
+
+    @staticmethod
+    def of(called: Called) -> Mask | None:
+        """A kernel as one of positions, if it is one."""
+        if not isinstance(fusion_of(called.function), Nonzero):
+            return None
+        ops = called.function.entry_block.operations
+        return Mask(**vars(called), op=next(op for op in ops if op.operation.name == "disc.nonzero"))
+
+    @property
+    def length(self) -> Expr:
+        """The elements."""
+        return product(dims_of(self.op.operands[0]))
+
+    @property
+    def least(self) -> int:
+        """The elements of a part, at least."""
+        return policy().part_columns
+
+    @property
+    def blocks(self) -> Expr:
+        """One."""
+        return Expr.const(1)
+
+    @property
+    def memory(self) -> Memory:
+        """How many are true."""
+        return [((), ir.IntegerType.get_signless(64))]
+
+
 PARTS: Pattern[Reductions] = Pattern(
     "parts-over-blocks", "several blocks work on a result, and the last one combines parts"
+)
+LINES: Pattern[Lines] = Pattern("lines-over-blocks", "several blocks have parts of a line of a cumulative op")
+MASK: Pattern[Mask] = Pattern(
+    "mask-over-blocks", "several blocks have parts of a mask, and write positions behind others'"
 )
 KEYS: Pattern[Keys] = Pattern("keys-over-blocks", "several blocks have parts of the keys of few queries")
 
@@ -194,9 +277,18 @@ def _has_no_other_results(found: Reductions) -> bool:
     return all(_wide(dims_of(v)) == sizes for v in terminator_of(found.function.entry_block).operands)
 
 
-@KEYS.requires("the program alone calls it")
-def _is_called_by_the_program(found: Keys) -> bool:
+def _is_called_by_the_program(found: Work) -> bool:
     return not found.is_called_by_fusions
+
+
+KEYS.requires("the program alone calls it")(_is_called_by_the_program)
+LINES.requires("the program alone calls it")(_is_called_by_the_program)
+MASK.requires("the program alone calls it")(_is_called_by_the_program)
+
+
+@LINES.requires("one value is combined, by an op that has a neutral element")
+def _has_a_neutral_element(found: Lines) -> bool:
+    return len(found.op.results) == 1 and monoid_of(found.op.regions[0].blocks[0]) is not None
 
 
 @KEYS.requires("there may be few queries", lambda found: [Relation.le(found.problem.rows.size, policy().few_queries)])
@@ -204,22 +296,18 @@ def _may_have_few_queries(found: Keys) -> bool:
     return found.facts.prove(Relation.gt(found.problem.rows.size, policy().few_queries)) is not True
 
 
-@KEYS.requires("there may be many keys", lambda found: [Relation.ge(found.length, 2 * found.least)])
-@PARTS.requires(
-    "what is reduced may be long", lambda found: [Relation.ge(found.length, 2 * found.least)] if found.ops else []
-)
+def _long(found: Work) -> list[Relation]:
+    return [Relation.ge(found.length, 2 * found.least)]
+
+
 def _may_be_long(found: Work) -> bool:
     return found.facts.prove(Relation.lt(found.length, 2 * found.least)) is not True
 
 
-@KEYS.requires("there may be fewer blocks than a device has at work")
-@PARTS.requires("there may be fewer blocks than a device has at work")
 def _may_be_few(found: Work) -> bool:
     return found.facts.prove(Relation.gt(found.blocks * 2, policy().blocks)) is not True
 
 
-@KEYS.requires("the memory for parts has a bound that is known before an iteration reads its sizes")
-@PARTS.requires("the memory for parts has a bound that is known before an iteration reads its sizes")
 def _has_room(found: Work) -> bool:
     try:
         for dims, _ in found.memory:
@@ -227,6 +315,16 @@ def _has_room(found: Work) -> bool:
     except NoLimit:
         return False
     return True
+
+
+PARTS.requires("what is reduced may be long", lambda found: _long(found) if found.ops else [])(_may_be_long)
+KEYS.requires("there may be many keys", _long)(_may_be_long)
+LINES.requires("lines may be long", _long)(_may_be_long)
+MASK.requires("the mask may be long", _long)(_may_be_long)
+_ALL: tuple[Pattern[Any], ...] = (PARTS, KEYS, LINES, MASK)
+for _pattern in _ALL:
+    _pattern.requires("there may be fewer blocks than a device has at work")(_may_be_few)
+    _pattern.requires("the memory for parts has a bound that is known before an iteration reads its sizes")(_has_room)
 
 
 def reserve_partials(module: ir.Module, facts: Facts, decisions: Decisions) -> None:
@@ -244,6 +342,8 @@ def reserve_partials(module: ir.Module, facts: Facts, decisions: Decisions) -> N
         known = Called(function, calls, name in inside, facts)
         _split(PARTS, PARTS.match(Reductions.of, known), decisions)
         _split(KEYS, KEYS.match(Keys.of, known), decisions)
+        _split(LINES, LINES.match(Lines.of, known), decisions)
+        _split(MASK, MASK.match(Mask.of, known), decisions)
 
 
 Found = TypeVar("Found", bound=Work)
@@ -273,7 +373,7 @@ def _reserve(found: Work) -> None:
     types = [v.type for v in terminator_of(function.entry_block).operands]
     arguments = [a.type for a in function.entry_block.arguments]
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(arguments, types))
-    if isinstance(what, Reduce | RowReduce | Attention):
+    if isinstance(what, Reduce | RowReduce | Attention | Scan | Nonzero):
         set_fusion(function, replace(what, partials=len(partials)))
     for call in found.calls:
         with ir.InsertionPoint(call), call.location:
