@@ -24,11 +24,13 @@ from shlo_disc.lowering.multiples import Multiples
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.transposes import transposed
 from shlo_disc.lowering_gpu.grid import THREADS, each_thread
+from shlo_disc.lowering_gpu.index_math import is_multiple_of
 from shlo_disc.lowering_gpu.lane_math import NARROW, LaneMath, multiplier_in
-from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place
-from shlo_disc.lowering_gpu.transpose_loop import TILE, TransposeLoop
+from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place, are_aligned
+from shlo_disc.lowering_gpu.tiles import tile_form
+from shlo_disc.lowering_gpu.transpose_loop import TransposeLoop
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of, element_type_of, product
-from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
+from shlo_disc.shape_dialect.mlir import arith, ir, scf, vector
 from shlo_disc.shape_dialect.ops import PADS, RESHAPES
 from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
@@ -65,11 +67,12 @@ class ElementLoop:
         transposes = [] if self.names & _SPREADING else transposed(self.frame.outputs, self.domain)
         if not transposes:
             return self._elements(narrow)
-        tiles = TransposeLoop(self.frame, self.domain, self.body, transposes, narrow, self.shared)
+        form = tile_form(self.frame, self.domain, transposes, LONGEST, has_folds=bool(self.names & _FOLDS))
+        tiles = TransposeLoop(self.frame, self.domain, self.body, transposes, form, narrow, self.shared)
         is_tiled = tiles.is_tiled()
         if is_tiled is False:
             return self._elements(narrow)
-        each = Expr.const(TILE * TILE // THREADS)
+        each = Expr.const(form.side**2 // THREADS)
         if is_tiled is True:
             return tiles.emit() * THREADS, each
         self.lanes = 1
@@ -170,9 +173,7 @@ class ElementLoop:
 
     def _ways(self) -> Iterator[tuple[ir.Value, bool]]:
         """The ways in which pieces may be worked on: whether one is taken, and whether all of a piece is in one row."""
-        wide = [b for b in (*self.frame.input_buffers, *self.frame.output_buffers) if ir.MemRefType(b.type).rank]
-        places = [memref.ExtractAlignedPointerAsIndexOp(buffer).result for buffer in wide]
-        is_aligned = is_multiple_of(functools.reduce(arith.ori, places), ACCESS_BYTES)
+        is_aligned = are_aligned(self.frame)
         if self._is_whole:
             yield is_aligned, True
             return
@@ -259,8 +260,3 @@ def divided_position(
         rest, inner = division.divmod(rest, elements.size_of(dim))
         positions.insert(0, inner)
     return [rest, *positions], [rest, *leading]
-
-
-def is_multiple_of(value: ir.Value, number: int) -> ir.Value:
-    rest = arith.andi(value, index_constant(number - 1))
-    return arith.cmpi(arith.CmpIPredicate.eq, rest, index_constant(0))

@@ -30,3 +30,9 @@ def parts(size: ir.Value, of: int) -> ir.Value:
 def below(value: ir.Value, end: ir.Value) -> ir.Value:
     """value < end, without signs."""
     return arith.cmpi(arith.CmpIPredicate.ult, value, end)
+
+
+def is_multiple_of(value: ir.Value, number: int) -> ir.Value:
+    """Tells whether a value is a multiple of a power of two."""
+    rest = arith.andi(value, index_constant(number - 1))
+    return arith.cmpi(arith.CmpIPredicate.eq, rest, index_constant(0))

@@ -19,6 +19,7 @@ from shlo_disc.lowering.frame import Frame
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_gpu import device_math
+from shlo_disc.lowering_gpu.index_math import is_multiple_of
 from shlo_disc.lowering_gpu.lane_math import LaneMath
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
@@ -26,6 +27,13 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 ACCESS_BYTES = 16
 """The most that a thread moves by one instruction, which has to start at a multiple of it."""
+
+
+def are_aligned(frame: Frame) -> ir.Value:
+    """Tells at run time whether all tensors of a kernel start at a multiple of `ACCESS_BYTES`."""
+    wide = [b for b in (*frame.input_buffers, *frame.output_buffers) if ir.MemRefType(b.type).rank]
+    places = [memref.ExtractAlignedPointerAsIndexOp(buffer).result for buffer in wide]
+    return is_multiple_of(functools.reduce(arith.ori, places), ACCESS_BYTES)
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,17 @@ from shlo_disc.lowering.loop_kernel import write_outputs
 from shlo_disc.lowering.multiples import Multiples
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_gpu.block_loops import counted, when
-from shlo_disc.lowering_gpu.element_loop import ElementLoop, divided_position, is_multiple_of
+from shlo_disc.lowering_gpu.element_loop import ElementLoop, divided_position
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.hopper import map_type
-from shlo_disc.lowering_gpu.index_math import below, times
+from shlo_disc.lowering_gpu.index_math import below, is_multiple_of, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame, pointer_type
 from shlo_disc.lowering_gpu.lane_math import LaneMath
-from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place
+from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place, are_aligned
 from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, Matrix, ProductForm
 from shlo_disc.shape_dialect.dialect import fusion as kinds
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of
-from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf, vector
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, scf, vector
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 # ---- the kernel -----------------------------------------------------------------------------------------------------
@@ -293,10 +293,7 @@ class Epilogue(ElementLoop):
         if self.row_size.constant is None:
             guarded = Relation.eq(self.row_size % self.width, 0)
             self.frame.guard(f"{self.width} lanes", "1 lane", guarded)
-        buffers = [b for b in (*self.frame.input_buffers, *self.frame.output_buffers) if ir.MemRefType(b.type).rank]
-        places = [memref.ExtractAlignedPointerAsIndexOp(buffer).result for buffer in buffers]
-        is_whole = is_multiple_of(functools.reduce(arith.ori, places), ACCESS_BYTES)
-        return arith.andi(is_whole, is_multiple_of(self.result.sizes[-1], self.width))
+        return arith.andi(are_aligned(self.frame), is_multiple_of(self.result.sizes[-1], self.width))
 
 
 __all__ = ["ChosenSums", "Epilogue", "EpilogueFrame", "KeptSums", "Sums"]

@@ -313,46 +313,6 @@ def test_the_grid_has_a_thread_for_each_vector_or_each_element() -> None:
     assert [launch.blocks.evaluate({"s": s}) for s in (1, 1024, 1025)] == [1, 1, 2]
 
 
-# ---- tiles --------------------------------------------------------------------------------------------------------
-
-
-TILED = ("tiles", "tiles_of_halves", "tiles_of_computed", "tiles_across", "two_tiles")
-
-
-@pytest.mark.parametrize("name", TILED)
-def test_transposes_go_through_the_memory_of_the_block(name: str) -> None:
-    text = kernels(lowered(name))
-    arrays_of_blocks = re.findall(r"memref\.global .* memref<1056x(\w+),", text)
-    assert len(arrays_of_blocks) == (2 if name == "two_tiles" else 1) and text.count("gpu.barrier") == 2
-
-
-@pytest.mark.parametrize("name", ["along_columns", "f32", "reversed"])
-def test_nothing_else_does(name: str) -> None:
-    assert "gpu.barrier" not in kernels(lowered(name))
-
-
-def test_tiles_are_taken_where_they_are_filled() -> None:
-    (launched,) = launches_in(lowered("tiles").snapshots["host"])
-    assert ("tiles", "s + 3 >= 16 and s >= 16") in [
-        (g.variant, " and ".join(map(str, g.conditions))) for g in launched.guards
-    ]
-    (launch,) = launches_of(lowered("tiles"))
-    assert launch.blocks.evaluate({"s": 100}) == 4 * 4 and launch.blocks.evaluate({"s": 15}) == 2
-
-
-@pytest.mark.parametrize("barrier", [0, 1])
-def test_no_barrier_can_be_left_out(barrier: int) -> None:
-    c = lowered("tiles_across")
-    pieces = re.split(r"(?<=\n) *gpu\.barrier\n", str(c.snapshots["host"]))
-    assert len(pieces) == 3
-    text = pieces[0] + "gpu.barrier\n" * barrier + pieces[1] + "gpu.barrier\n" * (1 - barrier) + pieces[2]
-    x = np.ones(40 * 3 * 40, np.float32)
-    (launch,) = launches_of(c)
-    sizes = [size.evaluate({"s": 40}) for size in launch.sizes]
-    with c.context, ir.Location.unknown(), pytest.raises(AssertionError, match="two threads touch one element"):
-        Emulator(device_module(ir.Module.parse(text))).launch(launch.name, 1, [x, x.copy()], sizes)
-
-
 # ---- divisions ----------------------------------------------------------------------------------------------------
 
 
@@ -456,7 +416,7 @@ def test_32_bits_would_be_too_few() -> None:
 
 MACHINE = {
     "f32": (128, 128), "f16": (128, 128), "bf16": (128, 128), "i8": (128, 128), "f64": (128, 128), "bool": (128, 128),
-    "tiles": (32, 32), "tiles_of_halves": (16, 16),
+    "tiles": (64, 64), "tiles_of_halves": (64, 64),
     "along_rows": (128, 128), "gathered": (128, 128), "whole_rows": (128, 128), "joined_columns": (128, 128),
 }  # fmt: skip
 
