@@ -132,26 +132,27 @@ def _bytes_in_memory(type_: ir.Type) -> int:
 
 
 class Slots:
-    """The shared memory of `Kept`, in a kernel that works on `width` neighbouring columns at once.
+    """The shared memory of `Kept`: for each thread `each` elements of a value, and `more` behind those of all threads.
 
     A buffer holds the value that was last written to it. What is said in advance of the walks that need a value decides
     only how good a use of the buffers is.
     """
 
-    def __init__(self, frame: GpuFrame, kept: Kept, each: int):
-        self.kept, self.each = kept, each
-        self.buffers = [frame.shared_memory(THREADS * each, t) for t in kept.types]
+    def __init__(self, frame: GpuFrame, kept: Kept, each: int, more: int):
+        self.kept, self.each, self.more = kept, each, more
+        self.buffers = [frame.shared_memory(THREADS * (each + more), t) for t in kept.types]
 
     def begin_row(self) -> None:
         """Nothing is kept yet."""
         self._held: dict[int, ir.Value] = {}
         self._written: dict[int, ir.Value] = {}
 
-    def stand(self, number: ir.Value, places: Sequence[Callable[[ir.Value], Positions]]) -> None:
-        """Go to the `number`th of this thread's groups of columns. places: for each column where a value stands."""
+    def stand(self, first: ir.Value, number: ir.Value, places: Sequence[Callable[[ir.Value], Positions]]) -> None:
+        """Go to the `number`th of this thread's groups of columns, of which the first one of the block has its place
+        at `first`. places: for each column where a value stands."""
         self.places, self.block = places, ir.InsertionPoint.current.block
         groups = arith.addi(arith.muli(number, index_constant(THREADS)), thread())
-        self.at = arith.muli(groups, index_constant(len(places)))
+        self.at = arith.addi(first, arith.muli(groups, index_constant(len(places))))
         self._read: dict[ir.Value, list[ir.Value]] = {}
 
     def held(self) -> list[ir.Value]:

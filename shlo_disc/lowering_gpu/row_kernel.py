@@ -25,13 +25,14 @@ from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
 from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.block_reduction import across_team
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
+from shlo_disc.lowering_gpu.index_math import below, times
 from shlo_disc.lowering_gpu.kept_rows import BLOCKS, FEWEST, Kept, Slots, nothing_kept, worth_keeping
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.parts import Parts
 from shlo_disc.lowering_gpu.policy import GPU_POLICY
 from shlo_disc.lowering_gpu.row_division import Divisor, RowElements, divisions_of_rows
-from shlo_disc.lowering_gpu.row_runs import Runs, in_runs, width_of_runs
-from shlo_disc.lowering_gpu.teams import Team, team_of_rows
+from shlo_disc.lowering_gpu.row_runs import Alike, RunForm, Runs, begin_with_rows, forms_of_runs
+from shlo_disc.lowering_gpu.teams import PART, Team, team_of_rows
 from shlo_disc.shape_dialect.dialect.types import product
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, scf
 from shlo_disc.shape_dialect.ops.reducers import is_reorderable
@@ -41,29 +42,36 @@ from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 @dataclass(frozen=True)
 class Share:
-    """The runs that are a thread's: how many, and the first column of one of them."""
+    """The runs of one width that are a thread's: how many, and the first column of one of them.
 
+    slots: the place in shared memory where those of the block are kept, and how many of a thread.
+    """
+
+    runs: Runs
     count: ir.Value
     first_column: Callable[[ir.Value], ir.Value]
+    slots: tuple[ir.Value, ir.Value]
 
 
 class TeamRows(RowKernel):
-    """The work of a team on one row after another, `width` columns at a time."""
+    """The work of a team on one row after another, in runs of a form."""
 
     frame: GpuFrame
     elements: RowElements
 
-    def __init__(self, frame: GpuFrame, analysis: RowAnalysis, team: Team, slots: Slots, parts: Parts, width: int):
+    def __init__(self, frame: GpuFrame, analysis: RowAnalysis, team: Team, slots: Slots, parts: Parts, form: RunForm):
         super().__init__(frame, analysis, frame.elements_of(RowElements))
         self.divisions = divisions_of_rows(analysis)
-        self.team, self.slots, self.parts, self.width = team, slots, parts, width
+        self.team, self.slots, self.parts, self.width = team, slots, parts, form.width
         self.goes_on: ir.Value | None = None
-        self.runs = Runs(frame, analysis, width)
+        self.runs, self.columns = Runs(frame, analysis, form), Runs(frame, analysis, RunForm(1))
+        self.alike = Alike.of(frame, form) if form.alike else None
         self.results: list[list[Computed]] = []
 
     def group(self, number: ir.Value) -> None:
         """The rows that the teams of a block work on side by side. A row that there is not has no columns."""
-        linear, self.is_row, self.goes_on = self.team.row(number), None, None
+        self.linear = linear = self.team.row(number)
+        self.is_row, self.goes_on = None, None
         self.first, self.count = self.parts.share(product(self.analysis.columns), THREADS)
         if not self.team.is_block:
             self.is_row = arith.cmpi(arith.CmpIPredicate.ult, linear, self.frame.size_of(product(self.analysis.rows)))
@@ -80,10 +88,17 @@ class TeamRows(RowKernel):
     def walk(self, carried: Values, body: Body, fold: Callable[[Values], Values] | None, in_order: bool) -> Values:
         """This thread's share of the columns: first those for which it has room to keep something, then the others."""
         self._invert_divisors()
-        share = self._runs_in_order() if in_order else self._runs_side_by_side()
-        begin = index_constant(0)
+        for number, share in enumerate([self._runs_in_order()] if in_order else self._runs_side_by_side()):
+            if number and fold is not None:
+                carried = fold(carried)
+            carried = self._walk(share, carried, body, fold)
+        self.slots.end_walk()
+        return carried
+
+    def _walk(self, share: Share, carried: Values, body: Body, fold: Callable[[Values], Values] | None) -> Values:
+        """Runs of one width, first those that slots are for."""
+        begin, (_, room) = index_constant(0), share.slots
         if self.slots.buffers:
-            room = index_constant(self.slots.each // self.width)
             carried = in_blocks(
                 begin, arith.minui(share.count, room), 1, carried, partial(self._run, share, body, True), None
             )
@@ -91,9 +106,8 @@ class TeamRows(RowKernel):
         if not self.slots.buffers or may_be_longer(self.frame, self.team.length, self.slots.each * THREADS):
             if fold is not None and self.slots.buffers:
                 carried = fold(carried)
-            block = max(1, BLOCK // self.width)
+            block = max(1, BLOCK // share.runs.width)
             carried = in_blocks(begin, share.count, 1, carried, partial(self._run, share, body, False), fold, block)
-        self.slots.end_walk()
         return carried
 
     def _invert_divisors(self) -> None:
@@ -107,30 +121,57 @@ class TeamRows(RowKernel):
 
     def _run(self, share: Share, body: Body, is_kept: bool, number: ir.Value, carried: Values) -> Values:
         """One run of columns."""
-        elements, slots = self.elements, self.slots
+        elements, slots, runs = self.elements, self.slots, share.runs
         with elements.scope():
-            self.runs.stand(self.rows, share.first_column(number))
-            elements.cached = {v: partial(self.runs.read, v) for v in self.runs.buffers}
+            runs.stand(self.rows, share.first_column(number))
+            elements.cached = {v: partial(runs.read, v) for v in runs.buffers}
             if is_kept:
-                slots.stand(number, [partial(self._place_at, columns) for columns in self.runs.places])
+                slots.stand(share.slots[0], number, [partial(self._place_at, columns) for columns in runs.places])
                 elements.cached |= {v: partial(slots.read, v) for v in slots.held()}
-            for columns in self.runs.places:
+            for columns in runs.places:
                 carried = body(columns, carried, None)
             if is_kept:
                 slots.write(elements, self.depth)
-            self.runs.write(self.results)
+            runs.write(self.results)
         elements.cached, self.results = {}, []
         return carried
 
     def _place_at(self, columns: Positions, value: ir.Value) -> Positions:
         return self.place(value, columns)
 
-    def _runs_side_by_side(self) -> Share:
-        """Neighbouring threads take neighbouring runs."""
-        shift, lane, width = self.team.shift, self.team.lane, index_constant(self.width)
+    def _runs_side_by_side(self) -> list[Share]:
+        """Neighbouring threads take neighbouring runs, and then neighbouring columns of those that are in no run."""
+        zero, width, each = index_constant(0), self.width, self.slots.each
+        if self.alike is None:
+            of_row = self._dealt(self.runs, arith.divui(self.count, index_constant(width)), lambda n: times(n, width))
+            return [of_row(zero, index_constant(each // width))]
+        head = self.alike.head(self.linear, self.frame.size_of(product(self.analysis.columns)), self.count)
+        number = arith.divui(arith.subi(self.count, head), index_constant(width))
+        in_runs = times(number, width)
+        runs = self._dealt(self.runs, number, lambda n: arith.addi(head, times(n, width)))
+        rest = self._dealt(
+            self.columns,
+            arith.subi(self.count, in_runs),
+            lambda n: arith.addi(n, arith.select(below(n, head), zero, in_runs)),
+        )
+        behind, few, all_ = (index_constant(n) for n in (each * THREADS, self.slots.more, each))
+        is_alike = self.alike.are_alike
+        slots = arith.select(is_alike, behind, zero), arith.select(is_alike, few, all_)
+        return [runs(zero, index_constant(each // width)), rest(*slots)]
+
+    def _dealt(
+        self, runs: Runs, number: ir.Value, place: Callable[[ir.Value], ir.Value]
+    ) -> Callable[[ir.Value, ir.Value], Share]:
+        """This thread's share of so many runs, of which number n begins at `place(n)` in this part of the row: given
+        the first slot and the number of a thread's slots."""
+        shift, lane = self.team.shift, self.team.lane
         rest = arith.subi(arith.subi(arith.shli(index_constant(1), shift), index_constant(1)), lane)
-        count = arith.shrui(arith.addi(arith.divui(self.count, width), rest), shift)
-        return Share(count, lambda n: self._column(arith.muli(arith.addi(arith.shli(n, shift), lane), width)))
+        count = arith.shrui(arith.addi(number, rest), shift)
+
+        def first_column(n: ir.Value) -> ir.Value:
+            return self._column(place(arith.addi(arith.shli(n, shift), lane)))
+
+        return lambda first, room: Share(runs, count, first_column, (first, room))
 
     def _runs_in_order(self) -> Share:
         """Each thread takes the columns behind those of the thread before."""
@@ -138,7 +179,9 @@ class TeamRows(RowKernel):
         rest = arith.subi(arith.shli(index_constant(1), shift), index_constant(1))
         length = arith.shrui(arith.addi(self.count, rest), shift)
         begin = arith.minui(arith.muli(self.team.lane, length), self.count)
-        return Share(arith.minui(length, arith.subi(self.count, begin)), lambda n: self._column(arith.addi(begin, n)))
+        count = arith.minui(length, arith.subi(self.count, begin))
+        slots = index_constant(0), index_constant(self.slots.each)
+        return Share(self.runs, count, lambda n: self._column(arith.addi(begin, n)), slots)
 
     def _column(self, place: ir.Value) -> ir.Value:
         """The column at a place in this part of the row."""
@@ -216,7 +259,8 @@ def build_rows(frame: GpuFrame) -> tuple[Expr, Expr]:
     in_order = not all(map(is_reorderable, _reduces(analysis)))
     kept = nothing_kept() if in_order else worth_keeping(frame.fusion, analysis)
     team = team_of_rows(frame, length, WARP * kept.each)
-    slots = Slots(frame, kept, _room(frame, kept, length))
+    forms = (RunForm(1),) if in_order else forms_of_runs(frame, analysis)
+    slots = Slots(frame, kept, _room(frame, kept, length), _slots_of_ends(forms[-1]))
     if kept.types:
         word = ir.IntegerType.get_signless(32)
         frame.function.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(word, BLOCKS)
@@ -227,18 +271,17 @@ def build_rows(frame: GpuFrame) -> tuple[Expr, Expr]:
     parts = Parts(frame)
     parts.guard(length, GPU_POLICY.part_columns, total)
 
-    def rows(width: int) -> None:
-        kernel = TeamRows(frame, analysis, team, slots, parts, width)
+    def rows(form: RunForm) -> None:
+        kernel = TeamRows(frame, analysis, team, slots, parts, form)
         parts.each(team.groups(frame.size_of(total)), kernel.group)
 
-    width = 1 if in_order else width_of_runs(frame, analysis)
-    if width == 1:
-        rows(1)
+    if len(forms) == 1:
+        rows(*forms)
     else:
-        choice = scf.IfOp(in_runs(frame, analysis, width), [], has_else=True)
-        for block, columns in ((choice.then_block, width), (choice.else_block, 1)):
+        choice = scf.IfOp(begin_with_rows(frame, analysis, forms[0].width), [], has_else=True)
+        for block, form in zip((choice.then_block, choice.else_block), forms, strict=True):
             with ir.InsertionPoint(block):
-                rows(columns)
+                rows(form)
                 scf.yield_([])
     cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations)
     return team.blocks(total) * parts.count, max(1, cost) * length
@@ -246,6 +289,11 @@ def build_rows(frame: GpuFrame) -> tuple[Expr, Expr]:
 
 def _reduces(analysis: RowAnalysis) -> list[ir.OpView]:
     return [op for ops in analysis.reduces.values() for op in ops]
+
+
+def _slots_of_ends(form: RunForm) -> int:
+    """The columns of a thread in front of the first run and behind the last one, at most, in the smallest teams."""
+    return -(-2 * (form.width - 1) // PART) if form.alike else 0
 
 
 def _room(frame: GpuFrame, kept: Kept, length: Expr) -> int:

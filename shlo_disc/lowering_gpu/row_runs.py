@@ -8,6 +8,7 @@ elements are read together when the first of them is asked for, and results are 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
 from shlo_disc.lowering.elements import Positions, uniform
@@ -15,8 +16,9 @@ from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.row_kernel import Computed
 from shlo_disc.lowering.rows import RowAnalysis
+from shlo_disc.lowering_gpu.index_math import is_multiple_of
 from shlo_disc.lowering_gpu.kernel import GpuFrame
-from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of
+from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, vector
 from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.symbolic.facts import Relation
@@ -31,33 +33,67 @@ LONG = 64
 """Instructions for an element from which on memory waits for them: how it is read makes no difference."""
 
 
-def width_of_runs(frame: GpuFrame, analysis: RowAnalysis) -> int:
-    """The columns of a run where rows are divided into runs; 1 where they never are, or where it does not pay."""
-    sizes = [bytes_of(element_type_of(v)) for v in _tensors(frame, analysis)]
+FEW = 4
+"""Runs in a row from which on it pays to find out where they begin."""
+
+
+@dataclass(frozen=True)
+class RunForm:
+    """The way in which rows are divided into runs of `width` columns.
+
+    alike: the tensors of which a row lies behind the one before, and which all have as many columns in front of the
+    first multiple of a run's bytes. Runs begin there, and columns in front of the first and behind the last one are
+    taken one by one. Empty where runs begin with the row.
+    """
+
+    width: int
+    alike: tuple[ir.Value, ...] = ()
+
+
+def forms_of_runs(frame: GpuFrame, analysis: RowAnalysis) -> tuple[RunForm, ...]:
+    """The forms that a kernel has, of which it takes the first one where `begin_with_rows`, and else the last one."""
+    tensors = _tensors(frame, analysis)
+    sizes = [bytes_of(element_type_of(v)) for v in tensors]
     each = [op for op in frame.fusion.entry_block.operations if any(map(analysis.is_full, op.results))]
-    if not sizes or total_code_size(each) >= LONG:
-        return 1
-    width = min(WIDEST, BYTES // max(sizes))
-    is_divided = frame.facts.prove(Relation.eq(analysis.columns[-1] % width, 0)) if width > 1 else False
-    return 1 if is_divided is False else width
+    width = min(WIDEST, BYTES // max(sizes, default=BYTES))
+    if width == 1 or total_code_size(each) >= LONG:
+        return (RunForm(1),)
+    is_divided = frame.facts.prove(Relation.eq(analysis.columns[-1] % width, 0))
+    most = frame.facts.range(product(analysis.columns))[1]
+    is_short = is_divided is False and most is not None and most < FEW * width
+    alike = () if is_short else tuple(v for v in tensors if _is_by_rows(v, analysis))
+    found = [RunForm(width)] if is_divided is not False and len(alike) < len(tensors) else []
+    return (*found, RunForm(width, alike) if alike else RunForm(1))
 
 
-def in_runs(frame: GpuFrame, analysis: RowAnalysis, width: int) -> ir.Value:
+def begin_with_rows(frame: GpuFrame, analysis: RowAnalysis, width: int) -> ir.Value:
     """Tells whether rows are divided into runs, each of which lies in memory as a vector does; decided at run time."""
     zero = index_constant(0)
     found = arith.constant(ir.IntegerType.get_signless(1), 1)
-    pointers = dict(zip(frame.tensors, frame.entry.arguments, strict=False))
-    rests = [
-        arith.remui(memref.extract_aligned_pointer_as_index(pointers[v]), index_constant(BYTES))
-        for v in _tensors(frame, analysis)
-    ]
+    rests = [arith.remui(address_of(frame, v), index_constant(BYTES)) for v in _tensors(frame, analysis)]
     columns = analysis.columns[-1]
     if not frame.facts.divides(width, columns):
-        frame.guard(f"{width} columns at a time", "a column at a time", Relation.eq(columns % width, 0))
+        others = f"{width} columns at a time, from a multiple of their bytes on"
+        if not any(_is_by_rows(v, analysis) for v in _tensors(frame, analysis)):
+            others = "a column at a time"
+        frame.guard(f"{width} columns at a time", others, Relation.eq(columns % width, 0))
         rests.append(arith.remui(frame.size_of(columns), index_constant(width)))
     for rest in rests:
         found = arith.andi(found, arith.cmpi(arith.CmpIPredicate.eq, rest, zero))
     return found
+
+
+def address_of(frame: GpuFrame, value: ir.Value) -> ir.Value:
+    """The address of a tensor as an index."""
+    pointers = dict(zip(frame.tensors, frame.entry.arguments, strict=False))
+    return memref.extract_aligned_pointer_as_index(pointers[value])
+
+
+def _is_by_rows(value: ir.Value, analysis: RowAnalysis) -> bool:
+    """Tells whether a tensor has all rows, of one axis of columns, each of which lies behind the one before."""
+    wide = [d for d in analysis.columns if d.constant != 1]
+    whole = [d for d in (*analysis.rows, *analysis.columns) if d.constant != 1]
+    return len(wide) == 1 and [d for d in dims_of(value) if d.constant != 1] == whole
 
 
 def _tensors(frame: GpuFrame, analysis: RowAnalysis) -> list[ir.Value]:
@@ -71,14 +107,49 @@ def _has_columns(value: ir.Value, analysis: RowAnalysis) -> bool:
     return dims_of(value)[-1:] == analysis.columns[-1:]
 
 
+@dataclass(frozen=True)
+class Alike:
+    """The alignment of the rows of a form, found when a kernel starts.
+
+    first: the number of elements from a multiple of a run's bytes to the first row, in one of the tensors, where only
+    the remainder by `width` counts. are_alike: whether that is the same in all of them.
+    """
+
+    width: int
+    first: ir.Value
+    are_alike: ir.Value
+
+    @staticmethod
+    def of(frame: GpuFrame, form: RunForm) -> Alike:
+        """That of the tensors of a kernel."""
+        places = [arith.divui(address_of(frame, v), index_constant(bytes_of(element_type_of(v)))) for v in form.alike]
+        found = index_constant(0)
+        for place in places[1:]:
+            found = arith.ori(found, arith.xori(places[0], place))
+        return Alike(form.width, places[0], is_multiple_of(found, form.width))
+
+    def head(self, row: ir.Value, length: ir.Value, count: ir.Value) -> ir.Value:
+        """The first of `count` columns of a row that a run begins at; all of them where runs are not alike.
+
+        Parts of a row begin at multiples of a block's threads, which make no difference.
+        """
+        place = arith.addi(self.first, arith.muli(row, length))
+        ahead = arith.andi(arith.subi(index_constant(0), place), index_constant(self.width - 1))
+        return arith.select(self.are_alike, arith.minui(ahead, count), count)
+
+
 class Runs:
     """The position of a thread: `places` are the columns of its run."""
 
-    def __init__(self, frame: GpuFrame, analysis: RowAnalysis, width: int):
-        self.frame, self.analysis, self.width = frame, analysis, width
+    def __init__(self, frame: GpuFrame, analysis: RowAnalysis, form: RunForm):
+        self.frame, self.analysis, self.form, self.width = frame, analysis, form, form.width
         self.places: list[Positions] = []
-        inputs = zip(frame.inputs, frame.input_buffers, strict=True)
-        self.buffers = {v: buffer for v, buffer in inputs if width > 1 and _has_columns(v, analysis)}
+        self.buffers = dict(zip(frame.inputs, frame.input_buffers, strict=True)) if self.width > 1 else {}
+        self.buffers = {v: buffer for v, buffer in self.buffers.items() if self._may_be_run(v)}
+
+    def _may_be_run(self, value: ir.Value) -> bool:
+        """Tells whether runs of a tensor are accesses of several elements."""
+        return value in self.form.alike if self.form.alike else _has_columns(value, self.analysis)
 
     def stand(self, rows: Positions, first: ir.Value) -> None:
         """Go to the run that begins at a column of a row."""
@@ -87,6 +158,7 @@ class Runs:
         self.places = [(*outer, place) for place in (inner, *more)]
         sizes = (*self.analysis.rows, *self.analysis.columns[:-1])
         self._outer = list(zip((*rows, *outer), sizes, strict=True))
+        self._rows = [p for p, d in zip(rows, self.analysis.rows, strict=True) if d.constant != 1]
         self._block = ir.InsertionPoint.current.block
         self._read: dict[Hashable, ir.Value] = {}
 
@@ -94,7 +166,7 @@ class Runs:
         """The element of an input that stands in the run; None for one that stands elsewhere."""
         lane = next((i for i, place in enumerate(self.places) if place[-1] == positions[-1]), None)
         axes = [self._axis(p, d) for p, d in zip(positions[:-1], dims_of(value)[:-1], strict=True)]
-        if lane is None or None in axes:
+        if lane is None or None in axes or not self._is_here(value, positions):
             return None
         key = (value, *axes)
         if key not in self._read:
@@ -102,6 +174,11 @@ class Runs:
                 return None
             self._read[key] = self._load(value, [p.base for p in (*positions[:-1], self.places[0][-1])])
         return from_memory(vector.extract(self._read[key], [], [lane]), element_of(value.type))
+
+    def _is_here(self, value: ir.Value, positions: Positions) -> bool:
+        """Tells whether a run of a tensor lies in this row, if runs begin elsewhere in others."""
+        wide = [p for p, d in zip(positions, dims_of(value), strict=True) if d.constant != 1]
+        return not self.form.alike or wide[:-1] == self._rows
 
     def _axis(self, position: Position, size: object) -> int | None:
         """The axis of rows or columns that an index lies along, -1 for one along a size of 1; None if along none."""
@@ -117,7 +194,7 @@ class Runs:
         """Write results, of which there are several at each column."""
         for same in zip(*columns, strict=True):
             _, place, output, buffer = same[0]
-            if self.width == 1 or not _has_columns(output, self.analysis):
+            if self.width == 1 or not self._may_be_run(output) or not self._is_here(output, place):
                 for value, place, *_ in same:
                     memref.store(to_memory(value, element_of(output.type)), buffer, [p.base for p in place])
                 continue
