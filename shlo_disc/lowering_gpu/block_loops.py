@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.grid import THREADS, thread
+from shlo_disc.lowering_gpu.index_math import below, plus
 from shlo_disc.shape_dialect.mlir import arith, ir, scf
 
 Values = list[ir.Value]
@@ -20,6 +21,29 @@ def counted(
     with ir.InsertionPoint(loop.body):
         scf.yield_(body(loop.induction_variable, list(loop.inner_iter_args)))
     return list(loop.results)
+
+
+def in_batches(count: ir.Value, largest: int, carried: Values, body: Callable[[ir.Value, Values], Values]) -> Values:
+    """`body(item, carried)` for all items below `count` in their order, `largest`, a power of two, one behind the other
+    without a branch, so that what they read is on its way at once; then half as many where there are, and so on."""
+
+    def batch(first: ir.Value, size: int, carried: Values) -> Values:
+        for number in range(size):
+            carried = body(plus(first, number), carried)
+        return carried
+
+    begin = arith.andi(count, index_constant(-largest))
+    carried = counted(index_constant(0), begin, index_constant(largest), carried, lambda i, v: batch(i, largest, v))
+    size = largest // 2
+    while size:
+        taken = arith.andi(count, index_constant(size))
+        choice = scf.IfOp(below(index_constant(0), taken), [v.type for v in carried], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            scf.yield_(batch(begin, size, carried))
+        with ir.InsertionPoint(choice.else_block):
+            scf.yield_(carried)
+        begin, carried, size = arith.addi(begin, taken), list(choice.results), size // 2
+    return carried
 
 
 def each_item(count: ir.Value, body: Callable[[ir.Value], object]) -> None:
@@ -52,11 +76,6 @@ def as_long_as(start: Values, goes_on: Callable[[Values], ir.Value], body: Calla
     with ir.InsertionPoint(after):
         scf.yield_(body(list(after.arguments)))
     return list(loop.results)
-
-
-def below(a: ir.Value, b: ir.Value) -> ir.Value:
-    """Tells whether an index is less than another."""
-    return arith.cmpi(arith.CmpIPredicate.ult, a, b)
 
 
 def ceil_div(a: ir.Value, b: ir.Value) -> ir.Value:

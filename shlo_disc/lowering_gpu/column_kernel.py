@@ -18,8 +18,9 @@ from shlo_disc.lowering.kernels import delinearize, op_cost
 from shlo_disc.lowering.long_sums import BLOCK, SHORT, LongSums, in_blocks
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Accumulators, Combiner, start_values
-from shlo_disc.lowering_gpu.block_loops import below, when
+from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
+from shlo_disc.lowering_gpu.index_math import below
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.parts import Parts
 from shlo_disc.lowering_gpu.policy import GPU_POLICY

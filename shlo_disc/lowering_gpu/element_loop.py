@@ -87,6 +87,17 @@ class ElementLoop:
         return chosen * tiled + (1 - chosen) * single, each
 
     def _elements(self, narrow: ir.Value | bool) -> tuple[Expr, Expr]:
+        """All elements. What divides them is chosen once, where it is found at run time, for loops of their own."""
+        if isinstance(narrow, bool):
+            return self._loops(narrow)
+        choice = scf.IfOp(narrow, [], has_else=True)
+        for block, is_narrow in ((choice.then_block, True), (choice.else_block, False)):
+            with ir.InsertionPoint(block):
+                found = self._loops(is_narrow)
+                scf.yield_([])
+        return found
+
+    def _loops(self, narrow: bool) -> tuple[Expr, Expr]:
         """Pieces of several lanes, then single elements."""
         total = self.frame.size_of(self.total)
         if self.lanes == 1:

@@ -12,9 +12,10 @@ from __future__ import annotations
 from shlo_disc.lowering.element_types import element_of, to_memory
 from shlo_disc.lowering.elements import Elements
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_gpu.block_loops import Values, below, counted, when
+from shlo_disc.lowering_gpu.block_loops import Values, counted, when
 from shlo_disc.lowering_gpu.block_scan import prefix_of_block
 from shlo_disc.lowering_gpu.grid import THREADS, thread
+from shlo_disc.lowering_gpu.index_math import below
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.ordered_parts import OrderedParts
 from shlo_disc.lowering_gpu.policy import GPU_POLICY

@@ -22,7 +22,7 @@ from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering.row_kernel import Body, Computed, RowKernel, Values
 from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
-from shlo_disc.lowering_gpu.block_loops import when
+from shlo_disc.lowering_gpu.block_loops import in_batches, when
 from shlo_disc.lowering_gpu.block_reduction import across_team
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.index_math import below, times
@@ -31,7 +31,7 @@ from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.parts import Parts
 from shlo_disc.lowering_gpu.policy import GPU_POLICY
 from shlo_disc.lowering_gpu.row_division import Divisor, RowElements, divisions_of_rows
-from shlo_disc.lowering_gpu.row_runs import Alike, RunForm, Runs, begin_with_rows, forms_of_runs
+from shlo_disc.lowering_gpu.row_runs import Alike, RunForm, Runs, batch_of, begin_with_rows, forms_of_runs
 from shlo_disc.lowering_gpu.teams import PART, Team, team_of_rows
 from shlo_disc.shape_dialect.dialect.types import product
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, scf
@@ -66,6 +66,7 @@ class TeamRows(RowKernel):
         self.goes_on: ir.Value | None = None
         self.runs, self.columns = Runs(frame, analysis, form), Runs(frame, analysis, RunForm(1))
         self.alike = Alike.of(frame, form) if form.alike else None
+        self.batch = batch_of(frame, analysis, form)
         self.results: list[list[Computed]] = []
 
     def group(self, number: ir.Value) -> None:
@@ -99,8 +100,10 @@ class TeamRows(RowKernel):
         """Runs of one width, first those that slots are for."""
         begin, (_, room) = index_constant(0), share.slots
         if self.slots.buffers:
-            carried = in_blocks(
-                begin, arith.minui(share.count, room), 1, carried, partial(self._run, share, body, True), None
+            count, run = arith.minui(share.count, room), partial(self._run, share, body, True)
+            batch = self.batch if share.runs is self.runs else 1
+            carried = (
+                in_blocks(begin, count, 1, carried, run, None) if batch == 1 else in_batches(count, batch, carried, run)
             )
             begin = room
         if not self.slots.buffers or may_be_longer(self.frame, self.team.length, self.slots.each * THREADS):

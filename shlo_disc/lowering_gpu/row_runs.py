@@ -37,6 +37,13 @@ FEW = 4
 """Runs in a row from which on it pays to find out where they begin."""
 
 
+BATCH = 4
+"""Runs of a thread that are read at once, at most: as many registers as 16 words."""
+
+LONGEST_BATCH = 512
+"""Instructions of the runs that are read at once, at most."""
+
+
 @dataclass(frozen=True)
 class RunForm:
     """The way in which rows are divided into runs of `width` columns.
@@ -54,9 +61,8 @@ def forms_of_runs(frame: GpuFrame, analysis: RowAnalysis) -> tuple[RunForm, ...]
     """The forms that a kernel has, of which it takes the first one where `begin_with_rows`, and else the last one."""
     tensors = _tensors(frame, analysis)
     sizes = [bytes_of(element_type_of(v)) for v in tensors]
-    each = [op for op in frame.fusion.entry_block.operations if any(map(analysis.is_full, op.results))]
     width = min(WIDEST, BYTES // max(sizes, default=BYTES))
-    if width == 1 or total_code_size(each) >= LONG:
+    if width == 1 or _code_of_column(frame, analysis) >= LONG:
         return (RunForm(1),)
     is_divided = frame.facts.prove(Relation.eq(analysis.columns[-1] % width, 0))
     most = frame.facts.range(product(analysis.columns))[1]
@@ -64,6 +70,20 @@ def forms_of_runs(frame: GpuFrame, analysis: RowAnalysis) -> tuple[RunForm, ...]
     alike = () if is_short else tuple(v for v in tensors if _is_by_rows(v, analysis))
     found = [RunForm(width)] if is_divided is not False and len(alike) < len(tensors) else []
     return (*found, RunForm(width, alike) if alike else RunForm(1))
+
+
+def batch_of(frame: GpuFrame, analysis: RowAnalysis, form: RunForm) -> int:
+    """The runs of a thread whose reads are on their way at once, where their instructions are few enough for it."""
+    code, batch = _code_of_column(frame, analysis) * form.width, BATCH
+    while batch > 1 and (form.width == 1 or batch * code > LONGEST_BATCH):
+        batch //= 2
+    return batch
+
+
+def _code_of_column(frame: GpuFrame, analysis: RowAnalysis) -> int:
+    """Instructions for an element of each value along the row."""
+    ops = frame.fusion.entry_block.operations
+    return total_code_size(op for op in ops if any(map(analysis.is_full, op.results)))
 
 
 def begin_with_rows(frame: GpuFrame, analysis: RowAnalysis, width: int) -> ir.Value:

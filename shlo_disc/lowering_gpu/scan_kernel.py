@@ -17,9 +17,10 @@ from shlo_disc.lowering.line_scan import scan_of
 from shlo_disc.lowering.long_sums import LongSums, in_blocks, joined
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering.reduction import Accumulators, Combiner
-from shlo_disc.lowering_gpu.block_loops import Values, below, counted, when
+from shlo_disc.lowering_gpu.block_loops import Values, counted, when
 from shlo_disc.lowering_gpu.block_scan import prefix_of_block
 from shlo_disc.lowering_gpu.grid import THREADS, thread
+from shlo_disc.lowering_gpu.index_math import below
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.ordered_parts import OrderedParts
 from shlo_disc.lowering_gpu.policy import GPU_POLICY

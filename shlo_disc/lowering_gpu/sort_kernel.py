@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.line_sort import LineSort, Rows, ceil_log2, row_of, sort_of
 from shlo_disc.lowering.positions import Position, index_constant
-from shlo_disc.lowering_gpu.block_loops import Values, as_long_as, below, ceil_div, counted, each_item
+from shlo_disc.lowering_gpu.block_loops import Values, as_long_as, ceil_div, counted, each_item
 from shlo_disc.lowering_gpu.grid import THREADS, each_block
+from shlo_disc.lowering_gpu.index_math import below
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.sort_tile import SortTile
 from shlo_disc.shape_dialect.dialect.types import dims_of, product

@@ -13,8 +13,9 @@ from shlo_disc.errors import Unsupported, UnsupportedError
 from shlo_disc.lowering.elements import Elements, Positions
 from shlo_disc.lowering.line_sort import LineSort, ceil_log2
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.lowering_gpu.block_loops import Values, below, counted, when
+from shlo_disc.lowering_gpu.block_loops import Values, counted, when
 from shlo_disc.lowering_gpu.grid import THREADS, thread
+from shlo_disc.lowering_gpu.index_math import below
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
 from shlo_disc.shape_dialect.utils.locations import source_line

@@ -278,13 +278,13 @@ def test_what_starts_anywhere_is_not_said_to_be_aligned(name: str) -> None:
 
 def test_no_vectors_where_none_can_be() -> None:
     assert "vector" not in kernels(lowered("one"))
-    pieces_across = kernels(lowered("odd_rows"))
+    pieces_across = kernels(lowered("odd_rows", ("b <= 1024",)))
     assert "vector.store" in pieces_across and pieces_across.count("scf.for") == 2
 
 
 def test_pieces_that_end_at_multiples_are_chosen_for_all_lanes() -> None:
     """A vector lies within one piece, so one condition decides of it."""
-    _, vectors, _ = kernels(lowered("joined_columns")).split("scf.for")
+    _, vectors, _ = kernels(lowered("joined_columns", ("s <= 4096",))).split("scf.for")
     assert "xindex>" not in vectors and vectors.count("scf.if") == 3
     assert "vector<4xindex>" in kernels(lowered("joined_anywhere"))
 
@@ -319,7 +319,7 @@ def test_the_grid_has_a_thread_for_each_vector_or_each_element() -> None:
 def divisions(text: str) -> set[str]:
     """The types that indices are divided in, in the loops; by powers of two, it is done by shifts."""
     found = re.findall(r"^ {6,}.*arith\.(?:div|rem)ui .*, (%\w+) : (?:vector<\d+x)?(\w+)", text, re.MULTILINE)
-    return {type_ for divisor, type_ in found if not re.match(r"%c(2|4|8|16|32)(_|$)", divisor)}
+    return {type_ for divisor, type_ in found if not re.match(r"%c(2|4|8|16|32|64|128)(_|$)", divisor)}
 
 
 def multiplications(text: str) -> int:
@@ -341,6 +341,15 @@ def test_how_indices_are_divided_is_chosen_at_run_time(name: str) -> None:
     assert divisions(text) == {"index"} and multiplications(text)
     sizes = [str(size) for launch in launches_of(lowered(name)) for size in launch.sizes]
     assert any("floordiv(4611686018427387904, " in size for size in sizes)
+
+
+def test_loops_of_either_width_are_chosen_once() -> None:
+    """Loops that divide in 32 bits, and others in 64, with no choice inside."""
+    text = kernels(lowered("along_rows"))
+    first, second = re.split(r"^    } else {$", text, flags=re.MULTILINE)
+    assert divisions(first) <= {"i32"} and multiplications(first)
+    assert divisions(second) == {"index"} and not multiplications(second)
+    assert first.count("scf.for") == second.count("scf.for") == 3
 
 
 @pytest.mark.parametrize("name", ["f32", "dtypes", "numbered_flat"])

@@ -50,6 +50,12 @@ TILES = {
     "words": plain("float32"),
     "doubles": plain("float64"),
     "flags": plain("bool"),
+    "eighths": Case(lambda x: x.astype(jnp.float8_e4m3fn).T.astype(jnp.float32), (("b, s", "float32"),), 0),
+    "nibbles": Case(
+        lambda x, y: jnp.maximum(x.astype(jnp.int4).T, y.astype(jnp.int4)).astype(jnp.int8),
+        (("b, s", "int8"), ("s, b", "int8")),
+        0,
+    ),  # fmt: skip
     "batches": Case(lambda x: x.transpose(0, 2, 1), (("3, b, s", "float32"),), 0),
     "first_to_last": Case(lambda x: x.transpose(1, 2, 0), (("b, 3, s", "float32"),), 0),
     "last_to_first": Case(lambda x: x.transpose(2, 0, 1), (("3, b, s", "bfloat16"),), 0),
