@@ -66,7 +66,6 @@ class TeamRows(RowKernel):
         self.goes_on: ir.Value | None = None
         self.runs, self.columns = Runs(frame, analysis, form), Runs(frame, analysis, RunForm(1))
         self.alike = Alike.of(frame, form) if form.alike else None
-        self.batch = batch_of(frame, analysis, form)
         self.results: list[list[Computed]] = []
 
     def group(self, number: ir.Value) -> None:
@@ -101,10 +100,12 @@ class TeamRows(RowKernel):
         begin, (_, room) = index_constant(0), share.slots
         if self.slots.buffers:
             count, run = arith.minui(share.count, room), partial(self._run, share, body, True)
-            batch = self.batch if share.runs is self.runs else 1
-            carried = (
-                in_blocks(begin, count, 1, carried, run, None) if batch == 1 else in_batches(count, batch, carried, run)
-            )
+            width = share.runs.width
+            batch = min(batch_of(self.frame, self.analysis, width, self.depth), self.slots.each // width)
+            if batch > 1:
+                carried = in_batches(count, batch, carried, run)
+            else:
+                carried = in_blocks(begin, count, 1, carried, run, None)
             begin = room
         if not self.slots.buffers or may_be_longer(self.frame, self.team.length, self.slots.each * THREADS):
             if fold is not None and self.slots.buffers:
@@ -281,7 +282,7 @@ def build_rows(frame: GpuFrame) -> tuple[Expr, Expr]:
     if len(forms) == 1:
         rows(*forms)
     else:
-        choice = scf.IfOp(begin_with_rows(frame, analysis, forms[0].width), [], has_else=True)
+        choice = scf.IfOp(begin_with_rows(frame, analysis, forms[0].width, bool(forms[1].alike)), [], has_else=True)
         for block, form in zip((choice.then_block, choice.else_block), forms, strict=True):
             with ir.InsertionPoint(block):
                 rows(form)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
+from shlo_disc.lowering.element_types import constant_like, element_of, from_memory, to_memory
 from shlo_disc.lowering.elements import Positions, uniform
 from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
@@ -20,6 +20,7 @@ from shlo_disc.lowering_gpu.index_math import is_multiple_of
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, vector
+from shlo_disc.shape_dialect.ops import BROADCASTS, ELEMENTWISE
 from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
@@ -32,16 +33,20 @@ WIDEST = 8
 LONG = 64
 """Instructions for an element from which on memory waits for them: how it is read makes no difference."""
 
-
 FEW = 4
 """Runs in a row from which on it pays to find out where they begin."""
 
+BATCH_COLUMNS = 16
+"""Columns of the runs that a thread reads at once: there are registers for them in four blocks of a processor."""
 
-BATCH = 4
-"""Runs of a thread that are read at once, at most: as many registers as 16 words."""
+FEWEST = 4
+"""Columns of a run, at least, where several are read at once, or begin elsewhere than rows: f64 takes the registers."""
 
 LONGEST_BATCH = 512
 """Instructions of the runs that are read at once, at most."""
+
+IN_PLACE = ELEMENTWISE | BROADCASTS | {"stablehlo.iota", "stablehlo.dynamic_iota"}
+"""Ops that need their operands where they are themselves."""
 
 
 @dataclass(frozen=True)
@@ -58,44 +63,55 @@ class RunForm:
 
 
 def forms_of_runs(frame: GpuFrame, analysis: RowAnalysis) -> tuple[RunForm, ...]:
-    """The forms that a kernel has, of which it takes the first one where `begin_with_rows`, and else the last one."""
+    """The forms that a kernel has, of which it takes the first one where `begin_with_rows`, and else the last one.
+
+    Rows that are known to be of whole runs begin at no multiple only where tensors do, which is too rare for a form.
+    """
     tensors = _tensors(frame, analysis)
     sizes = [bytes_of(element_type_of(v)) for v in tensors]
-    width = min(WIDEST, BYTES // max(sizes, default=BYTES))
-    if width == 1 or _code_of_column(frame, analysis) >= LONG:
+    each, width = _along_rows(frame, analysis), min(WIDEST, BYTES // max(sizes, default=BYTES))
+    if width == 1 or total_code_size(each) >= LONG:
         return (RunForm(1),)
     is_divided = frame.facts.prove(Relation.eq(analysis.columns[-1] % width, 0))
     most = frame.facts.range(product(analysis.columns))[1]
     is_short = is_divided is False and most is not None and most < FEW * width
-    alike = () if is_short else tuple(v for v in tensors if _is_by_rows(v, analysis))
-    found = [RunForm(width)] if is_divided is not False and len(alike) < len(tensors) else []
-    return (*found, RunForm(width, alike) if alike else RunForm(1))
+    alike = tuple(v for v in tensors if _is_by_rows(v, analysis))
+    if is_divided or is_short or not alike or width < FEWEST or not _are_in_place(each):
+        return (RunForm(1),) if is_divided is False else (RunForm(width), RunForm(1))
+    has_both = is_divided is None and len(alike) < len(tensors)
+    return (RunForm(width), RunForm(width, alike)) if has_both else (RunForm(width, alike),)
 
 
-def batch_of(frame: GpuFrame, analysis: RowAnalysis, form: RunForm) -> int:
-    """The runs of a thread whose reads are on their way at once, where their instructions are few enough for it."""
-    code, batch = _code_of_column(frame, analysis) * form.width, BATCH
-    while batch > 1 and (form.width == 1 or batch * code > LONGEST_BATCH):
+def batch_of(frame: GpuFrame, analysis: RowAnalysis, width: int, depth: int) -> int:
+    """The runs of a thread whose reads are on their way at once in the walk of a depth.
+
+    More than one where they have few instructions, and take few registers.
+    """
+    each = _along_rows(frame, analysis)
+    code = total_code_size(op for op in each if all(analysis.depth[v] == depth for v in op.results))
+    batch = BATCH_COLUMNS // width if width >= FEWEST and _are_in_place(each) else 1
+    while batch > 1 and batch * code * width > LONGEST_BATCH:
         batch //= 2
     return batch
 
 
-def _code_of_column(frame: GpuFrame, analysis: RowAnalysis) -> int:
-    """Instructions for an element of each value along the row."""
-    ops = frame.fusion.entry_block.operations
-    return total_code_size(op for op in ops if any(map(analysis.is_full, op.results)))
+def _along_rows(frame: GpuFrame, analysis: RowAnalysis) -> list[ir.OpView]:
+    return [op for op in frame.fusion.entry_block.operations if any(map(analysis.is_full, op.results))]
 
 
-def begin_with_rows(frame: GpuFrame, analysis: RowAnalysis, width: int) -> ir.Value:
+def _are_in_place(ops: Sequence[ir.OpView]) -> bool:
+    """Tells whether what ops read is where a thread stands; elements from elsewhere take more registers."""
+    return all(op.operation.name in IN_PLACE for op in ops)
+
+
+def begin_with_rows(frame: GpuFrame, analysis: RowAnalysis, width: int, has_alike: bool) -> ir.Value:
     """Tells whether rows are divided into runs, each of which lies in memory as a vector does; decided at run time."""
     zero = index_constant(0)
     found = arith.constant(ir.IntegerType.get_signless(1), 1)
     rests = [arith.remui(address_of(frame, v), index_constant(BYTES)) for v in _tensors(frame, analysis)]
     columns = analysis.columns[-1]
     if not frame.facts.divides(width, columns):
-        others = f"{width} columns at a time, from a multiple of their bytes on"
-        if not any(_is_by_rows(v, analysis) for v in _tensors(frame, analysis)):
-            others = "a column at a time"
+        others = f"{width} columns at a time, from a multiple of their bytes on" if has_alike else "a column at a time"
         frame.guard(f"{width} columns at a time", others, Relation.eq(columns % width, 0))
         rests.append(arith.remui(frame.size_of(columns), index_constant(width)))
     for rest in rests:
@@ -110,10 +126,10 @@ def address_of(frame: GpuFrame, value: ir.Value) -> ir.Value:
 
 
 def _is_by_rows(value: ir.Value, analysis: RowAnalysis) -> bool:
-    """Tells whether a tensor has all rows, of one axis of columns, each of which lies behind the one before."""
+    """Tells whether a tensor has all rows, each behind the one before, of one axis of columns, the last one."""
     wide = [d for d in analysis.columns if d.constant != 1]
     whole = [d for d in (*analysis.rows, *analysis.columns) if d.constant != 1]
-    return len(wide) == 1 and [d for d in dims_of(value) if d.constant != 1] == whole
+    return wide == [analysis.columns[-1]] and [d for d in dims_of(value) if d.constant != 1] == whole
 
 
 def _tensors(frame: GpuFrame, analysis: RowAnalysis) -> list[ir.Value]:
@@ -146,16 +162,21 @@ class Alike:
         found = index_constant(0)
         for place in places[1:]:
             found = arith.ori(found, arith.xori(places[0], place))
-        return Alike(form.width, places[0], is_multiple_of(found, form.width))
+        return Alike(form.width, _word(places[0]), is_multiple_of(found, form.width))
 
     def head(self, row: ir.Value, length: ir.Value, count: ir.Value) -> ir.Value:
         """The first of `count` columns of a row that a run begins at; all of them where runs are not alike.
 
-        Parts of a row begin at multiples of a block's threads, which make no difference.
+        Parts of a row begin at multiples of a block's threads, which make no difference; nor do upper bits.
         """
-        place = arith.addi(self.first, arith.muli(row, length))
-        ahead = arith.andi(arith.subi(index_constant(0), place), index_constant(self.width - 1))
-        return arith.select(self.are_alike, arith.minui(ahead, count), count)
+        place = arith.addi(self.first, arith.muli(_word(row), _word(length)))
+        ahead = arith.andi(arith.subi(constant_like(place, 0), place), constant_like(place, self.width - 1))
+        return arith.select(self.are_alike, arith.minui(arith.index_castui(count.type, ahead), count), count)
+
+
+def _word(value: ir.Value) -> ir.Value:
+    """The lower half of an index."""
+    return arith.index_cast(ir.IntegerType.get_signless(32), value)
 
 
 class Runs:

@@ -14,6 +14,7 @@ import pytest
 
 import shlo_disc
 from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
+from shlo_disc.lowering_gpu import row_runs
 from shlo_disc.lowering_gpu.row_runs import Runs
 from shlo_disc.shape_dialect.mlir import ir
 from tests.gpu.sass import read
@@ -51,6 +52,9 @@ PROGRAMS = {
     "widened": Case(lambda x, y: jax.nn.softmax(x.astype(jnp.float32) + y), (("b, s", "float16"), *ROWS), 1e-6),
     "norm": Case(layer_norm, (*ROWS, ("s", "float32"), ("s", "float32")), 1e-5),
     "masked": Case(masked, (("3, b, s", "float32"), ("b, s", "bool")), 1e-6),
+    "behind_one": Case(lambda x: x - x.max((-1, -2), keepdims=True), (("b, s, 1", "float32"),), 0),
+    "ahead_of_one": Case(lambda x: x - x.max((-1, -2), keepdims=True), (("b, 1, s", "float32"),), 0),
+    "two_axes": Case(lambda x: x - x.max((-1, -2), keepdims=True), (("b, s, 5", "float32"),), 0),
     "across": Case(across, (("b, b, s", "float32"),), 1e-6),
 }  # fmt: skip
 
@@ -154,7 +158,7 @@ class Counted:
         monkeypatch.setattr(Block, "_touch", counted)
 
 
-@pytest.mark.parametrize(("name", "width"), [("halves", 8), ("words", 4), ("doubles", 2)])
+@pytest.mark.parametrize(("name", "width"), [("halves", 8), ("words", 4)])
 @pytest.mark.parametrize("length", [129, 130, 131, 1027])
 def test_only_the_ends_of_rows_are_accessed_one_by_one(
     name: str, width: int, length: int, monkeypatch: pytest.MonkeyPatch, results_at: Callable[[int], None]
@@ -178,9 +182,21 @@ def test_tensors_of_columns_alone_are_read_one_by_one(
     assert counted.in_runs == 2 * (4 * 129 - ends) and counted.single == 2 * ends + 2 * 4 * 129
 
 
+@pytest.mark.parametrize("name", ["doubles", "across"])
+def test_rows_that_begin_anywhere_take_no_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where registers are few, rows are in runs only if all of them begin at multiples of 16 bytes."""
+    counted = Counted(monkeypatch)
+    check(name, 3, 129)
+    assert counted.in_runs == 0
+
+
 def test_rows_in_another_order_are_not_taken_to_be_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If ops that read elsewhere were allowed, elements of this row alone would be read in runs."""
+    monkeypatch.setattr(row_runs, "IN_PLACE", row_runs.IN_PLACE | {"stablehlo.transpose"})
     lowered.cache_clear()
+    check("across", 3, 67)
     monkeypatch.setattr(Runs, "_is_here", lambda *_: True)
+    lowered.cache_clear()
     with pytest.raises(AssertionError, match="is not aligned"):
         check("across", 3, 67)
     lowered.cache_clear()

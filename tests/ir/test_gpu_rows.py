@@ -143,7 +143,8 @@ def test_what_there_is_no_room_for_is_read_again(length: int, monkeypatch: pytes
     given = arrays("softmax", "float32", dims)
     counted = Counted(monkeypatch, given[0])
     check("softmax", lowered("softmax", "float32"), dims, given, 1e-6)
-    expected = {i: 1 if i < 8192 else 3 for i in range(length)}
+    kept = length if length == 8193 else 8192  # the last column is in no run, and has a place of its own
+    expected = {i: 1 if i < kept else 3 for i in range(length)}
     assert counted.reads == expected
 
 
@@ -181,7 +182,7 @@ def test_known_lengths_need_no_guard(dims: str, guards: int) -> None:
     (launched,) = [one for one in launches_in(c.snapshots["host"]) if one.use]
     length = int(dims.split(", ")[1])
     assert len(launched.guards) == guards
-    assert str(c.snapshots["host"]).count("gpu.barrier") == (0 if length <= 1024 else 2)
+    assert str(c.snapshots["host"]).count("gpu.barrier") == (0 if length <= 1024 else 2 * (1 + (length % 4 == 0)))
     given = [random_array((3, length), "float32")]
     check("softmax", c, {"b": 3}, given, 1e-6)
 
