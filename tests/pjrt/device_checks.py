@@ -27,6 +27,7 @@ from jaxlib import xla_client
 from shlo_disc.runtime.native_module import plugin_programs
 from tests.pjrt.device_programs import CASES, Devices, P, laid, line, manual
 from tests.pjrt.program_table import PLATFORM, ramp, refused
+from tests.pjrt.unreduced_programs import explicit, left  # the cases there join those of device_programs.py
 
 CHECKS: dict[str, Callable[[Devices], None]] = {}
 
@@ -251,6 +252,19 @@ def parts_by_columns(devices: Devices) -> None:
     assert np.array_equal(jax.jit(lambda a: a * 2)(a), whole * 2)
     rows = jax.device_put(a, Format(Layout((0, 1)), NamedSharding(mesh, P("x"))))
     assert rows.format.layout.major_to_minor == (0, 1) and np.array_equal(rows, whole)
+
+
+@check
+def element_types_of_unreduced_arrays(devices: Devices) -> None:
+    """XLA's CPU backend crashes on some of these types."""
+    with jax.set_mesh(explicit(devices)):
+        for dtype in (np.int8, np.uint32, jnp.bfloat16, np.complex64):
+            whole = np.arange(32).reshape(8, 4).astype(dtype)
+            a = jax.device_put(whole, P("x"))
+            sums = jax.jit(lambda a: lax.reduce_sum(a, [0], out_sharding=left()))(a)
+            assert np.array_equal(jax.sharding.reshard(sums, P()), whole.sum(0, dtype=dtype))
+            for spec in (left(), left(axes="xy"), P("y")):
+                assert np.array_equal(jax.sharding.reshard(jax.sharding.reshard(a, spec), P()), whole)
 
 
 @check

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs over several devices of the plugin. They are in `device_programs.py` and `device_checks.py`."""
+"""Programs over several devices of the plugin. They are in `device_programs.py`, `unreduced_programs.py` and
+`device_checks.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import pytest
 
 from tests.pjrt.plugin import program_names, program_outcomes, program_rows
 
-NAMES = program_names("device_programs.py", "device_checks.py")
+NAMES = program_names("device_programs.py", "unreduced_programs.py", "device_checks.py")
 
 
 @pytest.fixture(scope="module")

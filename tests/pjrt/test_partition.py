@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import numpy as np
 import pytest
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax._src.interpreters import mlir
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jaxlib.mlir import ir as jaxlib_ir
 
-from shlo_disc.pjrt.partition import hlo_text
+from shlo_disc.pjrt.partition import hlo_text, partition
 from shlo_disc.pjrt.partition.sharding import Axes, MeshAxis, Sharding, common_prefix, groups, merged, prime_axes
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.mlir import ir
@@ -61,6 +64,82 @@ def test_text_is_that_of_jax(seed: int) -> None:
     found = hlo_text.read(text, rank)
     assert found is not None
     assert parts(found, devices) == parts(ours, devices)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_text_of_unreduced_arrays_is_that_of_jax(seed: int) -> None:
+    """Some axes that divide no dimension are unreduced."""
+    devices, divided, ours = random_case(seed)
+    mesh, rank = divided.mesh, len(ours.dims)
+    used = {name for part in divided.spec for name in (part if isinstance(part, tuple) else (part,))}
+    free = [name for name in mesh.axis_names if name not in used]
+    left = random.Random(seed).sample(free, random.Random(seed).randint(min(len(free), 1), len(free)))
+    explicit = AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=(AxisType.Explicit,) * len(mesh.axis_names))
+    theirs = NamedSharding(explicit, PartitionSpec(*divided.spec, unreduced=set(left)))
+    strides = np.cumprod([1, *reversed(mesh.axis_sizes)])[-2::-1]
+    sizes = dict(zip(mesh.axis_names, zip(strides, mesh.axis_sizes, strict=True), strict=True))
+    sums = tuple(axis for name in left for axis in prime_axes(int(sizes[name][0]), sizes[name][1]))
+    assert hlo_text.write(ours, devices, sums) == str(theirs._to_xla_hlo_sharding(rank))
+
+
+def ops_of_arrays(body: str, inward: str, outward: str) -> str:
+    """The ops on arrays that a device of two runs, by name: what computes its position is left out."""
+    text = f"""module attributes {{mhlo.num_partitions = 2 : i32}} {{
+      sdy.mesh @mesh = <["x"=2]>
+      func.func public @main(%a: tensor<4xf32> {{sdy.sharding = #sdy.sharding<@mesh, {inward}>}},
+                             %b: tensor<4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}}, %c: tensor<4xf32>)
+          -> (tensor<4xf32> {{sdy.sharding = #sdy.sharding<@mesh, {outward}>}}) {{
+        {body}
+        return %r : tensor<4xf32>
+      }}
+    }}"""
+    with mlir.make_ir_context(), jaxlib_ir.Location.unknown():
+        module: Any = jaxlib_ir.Module.parse(text)
+        partition(module, 2)
+        (function,) = module.body.operations
+        names = [
+            op.operation.name.removeprefix("stablehlo.")
+            for op in function.regions[0].blocks[0].operations
+            if op.results and jaxlib_ir.RankedTensorType(op.results[0].type).rank
+        ]
+    return " ".join(name for name in names if name != "constant")
+
+
+LEFT, WHOLE = '[{}], unreduced={"x"}', "[{}]"
+
+
+@pytest.mark.parametrize(
+    ("body", "inward", "outward", "expected"),
+    [
+        ("%r = stablehlo.add %a, %a", LEFT, LEFT, "add"),
+        ("%r = stablehlo.add %a, %a", LEFT, WHOLE, "add all_reduce"),
+        ("%r = stablehlo.tanh %a", LEFT, WHOLE, "all_reduce tanh"),
+        ("%r = stablehlo.multiply %a, %a", LEFT, WHOLE, "all_reduce multiply"),
+        ("%r = stablehlo.multiply %a, %c", LEFT, LEFT, "multiply"),
+        ("%r = stablehlo.multiply %c, %a", LEFT, WHOLE, "multiply all_reduce"),
+        # the factor is divided along the very axis, so a device lacks what its summand is to be multiplied with
+        ("%r = stablehlo.multiply %a, %b", LEFT, WHOLE, "all_reduce dynamic_slice multiply all_gather"),
+        ("%r = stablehlo.add %a, %c", LEFT, WHOLE, "all_reduce add"),
+        ("%0 = stablehlo.tanh %a; %1 = stablehlo.cosine %a; %r = stablehlo.add %0, %1", LEFT, WHOLE,
+         "all_reduce tanh cosine add"),
+        ("%r = stablehlo.add %b, %b", WHOLE, LEFT, "add dynamic_update_slice"),
+        ("%r = stablehlo.add %c, %c", WHOLE, LEFT, "add select"),
+    ],
+)  # fmt: skip
+def test_sums_of_unreduced_arrays(body: str, inward: str, outward: str, expected: str) -> None:
+    """Sums are made once, where an op that is not linear uses them, or where the program states that they are made."""
+    lines = "\n".join(f"{line.strip()} : tensor<4xf32>" for line in body.split(";"))
+    assert ops_of_arrays(lines, inward, outward) == expected
+
+
+@pytest.mark.parametrize(
+    ("middle", "expected"), [("i32", "all_reduce convert convert"), ("bf16", "convert convert all_reduce")]
+)
+def test_conversions_of_unreduced_arrays(middle: str, expected: str) -> None:
+    """Rounding to integers is not linear."""
+    there = f"%0 = stablehlo.convert %a : (tensor<4xf32>) -> tensor<4x{middle}>"
+    back = f"%r = stablehlo.convert %0 : (tensor<4x{middle}>) -> tensor<4xf32>"
+    assert ops_of_arrays(f"{there}\n{back}", LEFT, WHOLE) == expected
 
 
 def test_text_that_is_not_known() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from .reductions import combine
 from .resharding import Placed
 from .sharding import Axes, MeshAxis, Sharding, are_apart
 
@@ -43,7 +42,7 @@ def dot_general(p: Partitioner, op: Any) -> list[Placed]:
     operands = [p.sharded(v, Sharding(tuple(dims))) for v, dims in ((left, a), (right, b))]
     (placed,) = p.clone(op, operands, [result])
     axes = tuple(axis for i, _ in summed for axis in a[i])
-    return [combine(p, placed, axes, "stablehlo.add") if axes else placed]
+    return [p.add_parts(placed, axes, op.results[0]) if axes else placed]
 
 
 def _dimensions(op: Any) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .meshes import unsupported
-from .reductions import combine
 from .resharding import Placed, bindings, create, shape_of, uniform_scalar, zero_of
-from .sharding import Sharding
+from .sharding import Axes, MeshAxis, Sharding
+from .sums import lay
 
 if TYPE_CHECKING:
     from .partitioner import Partitioner
@@ -37,10 +37,9 @@ def _named_computation(p: Partitioner, op: Any) -> list[Placed]:
 
 
 def _constraint(p: Partitioner, op: Any) -> list[Placed]:
-    given, shape = p.placed(op.operands[0]).sharding, shape_of(op.operands[0])
-    stated = p.meshes.open_sharding(op.attributes["sharding"], given, shape, sums_are_made=True)
-    target = stated.fitted(shape)
-    return [Placed(p.sharded(op.operands[0], target), target)]
+    placed, shape, stated = p.placed(op.operands[0]), shape_of(op.operands[0]), op.attributes["sharding"]
+    target = p.meshes.open_sharding(stated, placed.sharding, shape).fitted(shape)
+    return [lay(p, placed, target, p.meshes.unreduced_axes(stated))]
 
 
 def _same(p: Partitioner, op: Any) -> list[Placed]:
@@ -57,23 +56,23 @@ def _manual(p: Partitioner, op: Any) -> list[Placed]:
     block = op.regions[0].blocks[0]
     inward, outward = (p.meshes.each(op.attributes[name]) for name in ("in_shardings", "out_shardings"))
     for argument, operand, stated in zip(block.arguments, op.operands, inward, strict=True):
-        sharding = p.meshes.open_sharding(stated, p.placed(operand).sharding, shape_of(operand), manual)
-        p.place(argument, Placed(p.sharded(operand, sharding), sharding.without(manual)))
+        placed = p.placed(operand)
+        sharding = p.meshes.open_sharding(stated, placed.sharding, shape_of(operand), manual)
+        value, _, sums = lay(p, placed, sharding, p.meshes.unreduced_axes(stated))
+        p.place(argument, Placed(value, sharding.without(manual), _others(sums, manual)))
     with p.inside_manual():
         results = p.walk(block)
-    sums = [p.meshes.unreduced_axes(stated) for stated in outward]
-    results = [
-        combine(p, placed, axes, "stablehlo.add") if axes else placed
-        for placed, axes in zip(results, sums, strict=True)
-    ]
-    shardings = [
-        p.meshes.open_sharding(stated, placed.sharding, shape_of(result), sums_are_made=True)
-        for stated, placed, result in zip(outward, results, op.results, strict=True)
-    ]
-    return [
-        Placed(p.resharder.reshard(placed, sharding.without(manual)), sharding)
-        for placed, sharding in zip(results, shardings, strict=True)
-    ]
+    found = []
+    for placed, stated, result in zip(results, outward, op.results, strict=True):
+        sharding = p.meshes.open_sharding(stated, placed.sharding, shape_of(result))
+        sums = p.meshes.unreduced_axes(stated)
+        value = lay(p, placed, sharding.without(manual), _others(sums, manual)).value
+        found.append(Placed(value, sharding, sums))
+    return found
+
+
+def _others(axes: Axes, manual: frozenset[MeshAxis]) -> Axes:
+    return tuple(axis for axis in axes if axis not in manual)
 
 
 def _custom_call(p: Partitioner, op: Any) -> list[Placed] | None:
@@ -122,37 +121,42 @@ _SHARDY = "set jax_use_shardy_partitioner, which is JAX's default"
 
 
 def _while(p: Partitioner, op: Any) -> list[Placed]:
-    """Carried values keep the sharding with which they enter; uniform ones take that with which they come back."""
+    """Carried values stay as they enter, unreduced or not; uniform ones take the sharding with which they come back."""
     ir = bindings()
     entering = [p.placed(v) for v in op.operands]
-    shardings = _carried(p, op, [placed.sharding for placed in entering])
+    shardings = _carried(p, op, entering)
     values = [p.resharder.reshard(placed, s) for placed, s in zip(entering, shardings, strict=True)]
+    carried = [placed._replace(sharding=s) for placed, s in zip(entering, shardings, strict=True)]
     loop = ir.Operation.create("stablehlo.while", [v.type for v in values], values, regions=2)
     condition, body = (region.blocks[0] for region in op.regions)
-    _fill(p, loop.regions[0], condition, shardings, [Sharding.replicated(0)])
-    _fill(p, loop.regions[1], body, shardings, shardings)
-    return [Placed(r, s) for r, s in zip(loop.results, shardings, strict=True)]
+    _fill(p, loop.regions[0], condition, carried, [Placed(None, Sharding.replicated(0))])
+    _fill(p, loop.regions[1], body, carried, carried)
+    return [placed._replace(value=r) for r, placed in zip(loop.results, carried, strict=True)]
 
 
-def _carried(p: Partitioner, op: Any, entering: list[Sharding]) -> list[Sharding]:
-    free = [i for i, v in enumerate(op.operands) if uniform_scalar(p.placed(v).value) and shape_of(v)]
+def _carried(p: Partitioner, op: Any, entering: list[Placed]) -> list[Sharding]:
+    shardings = [placed.sharding for placed in entering]
+    free = [
+        i for i, (v, x) in enumerate(zip(op.operands, entering, strict=True))
+        if uniform_scalar(x.value) and shape_of(v) and not x.sums
+    ]  # fmt: skip
     if not free:
-        return entering
+        return shardings
     block = op.regions[1].blocks[0]
     coming = p.trial(block, entering)
     sizes = [shape_of(v) for v in op.operands]
-    return [coming[i].fitted(sizes[i]) if i in free else s for i, s in enumerate(entering)]
+    return [coming[i].fitted(sizes[i]) if i in free else s for i, s in enumerate(shardings)]
 
 
-def _fill(p: Partitioner, region: Any, old: Any, arguments: Sequence[Sharding], results: Sequence[Sharding]) -> None:
-    """Build a block whose arguments and results have these shardings."""
+def _fill(p: Partitioner, region: Any, old: Any, arguments: Sequence[Placed], results: Sequence[Placed]) -> None:
+    """Build a block whose arguments and results lie as these do, whatever their values."""
     ir = bindings()
-    types = [p.local_type(a, s) for a, s in zip(old.arguments, arguments, strict=True)]
+    types = [p.local_type(a, x.sharding) for a, x in zip(old.arguments, arguments, strict=True)]
     block = ir.Block.create_at_start(region, types)
-    for argument, new, sharding in zip(old.arguments, block.arguments, arguments, strict=True):
-        p.place(argument, Placed(new, sharding))
     with ir.InsertionPoint(block):
-        returned = [p.resharder.reshard(v, s) for v, s in zip(p.walk(old), results, strict=True)]
+        for argument, new, placed in zip(old.arguments, block.arguments, arguments, strict=True):
+            p.place(argument, placed._replace(value=new))
+        returned = [lay(p, v, x.sharding, x.sums).value for v, x in zip(p.walk(old), results, strict=True)]
         ir.Operation.create("stablehlo.return", operands=returned)
 
 
@@ -161,11 +165,12 @@ def _branches(p: Partitioner, op: Any) -> list[Placed]:
     ir = bindings()
     first = op.regions[0].blocks[0]
     shardings = p.trial(first, [])
+    lying = [Placed(None, s) for s in shardings]
     results = [p.local_type(r, s) for r, s in zip(op.results, shardings, strict=True)]
     index = p.whole(op.operands[0])
     made = ir.Operation.create(op.operation.name, results, [index], regions=len(op.regions))
     for region, old in zip(made.regions, op.regions, strict=True):
-        _fill(p, region, old.blocks[0], [], shardings)
+        _fill(p, region, old.blocks[0], [], lying)
     return [Placed(r, s) for r, s in zip(made.results, shardings, strict=True)]
 
 

@@ -57,33 +57,41 @@ def _divide(digits: list[tuple[int, int]], tiles: list[int]) -> list[Axes] | Non
     return dims
 
 
-def write(sharding: Sharding, devices: int) -> str | None:
-    """The text of a sharding; None when its axes are no digits of one grid."""
+def write(sharding: Sharding, devices: int, sums: Axes = ()) -> str | None:
+    """The text of a sharding that is unreduced along `sums`; None when the axes are no digits of one grid."""
     used = sharding.axes
-    if not used:
+    if not used and not sums:
         return "{replicated}"
-    grid = _grid(used, devices)
+    grid = _grid((*used, *sums), devices)
     if grid is None:
         return None
-    unused = [axis for axis in grid if axis not in used]
-    if used[0].order:
-        return _listed(sharding, [*used, *unused], count(unused))
-    sizes, order = _joined(grid, [grid.index(axis) for axis in (*used, *unused)])
-    tiles = [count(axes) for axes in sharding.dims] + ([prod(a.size for a in unused)] if unused else [])
+    unused = tuple(axis for axis in grid if axis not in used and axis not in sums)
+    if not used and not unused:
+        return "{unreduced}"
+    sums = tuple(axis for axis in grid if axis in sums)
+    tiles = [*map(count, sharding.dims), *(count(axes) for axes in (sums, unused) if axes)]
+    rest = _rest(sums, unused)
+    if grid[0].order:
+        return _listed(tiles, [*used, *sums, *unused], rest)
+    sizes, order = _joined(grid, [grid.index(axis) for axis in (*used, *sums, *unused)])
     turn = f"T({','.join(map(str, order))})" if len(order) > 1 else ""
-    rest = " last_tile_dim_replicate" if unused else ""
     return f"{{devices=[{','.join(map(str, tiles))}]<=[{','.join(map(str, sizes))}]{turn}{rest}}}"
 
 
-def _listed(sharding: Sharding, digits: list[MeshAxis], copies: int) -> str:
+def _rest(sums: Axes, unused: Axes) -> str:
+    """What the grid's dimensions behind those of the array are."""
+    if not sums:
+        return " last_tile_dim_replicate" if unused else ""
+    return f" last_tile_dims={{unreduced{', replicated' if unused else ''}}}"
+
+
+def _listed(tiles: list[int], digits: list[MeshAxis], rest: str) -> str:
     """The text for a mesh of another order: the devices one by one, along the digits, the major one first."""
-    tiles = [count(axes) for axes in sharding.dims] + ([copies] if copies > 1 else [])
     places = (
         sum(n * axis.stride for n, axis in zip(numbers, digits, strict=True))
         for numbers in product(*(range(axis.size) for axis in digits))
     )
     devices = ",".join(str(digits[0].order[place]) for place in places)
-    rest = " last_tile_dim_replicate" if copies > 1 else ""
     return f"{{devices=[{','.join(map(str, tiles))}]{devices}{rest}}}"
 
 

@@ -67,39 +67,31 @@ class Meshes:
         """Tells whether the module has meshes: shardings are in Shardy's form."""
         return bool(self._named)
 
-    def sharding(self, attribute: Any, sums_are_made: bool = False) -> Sharding:
-        """Read a `#sdy.sharding`. Raises UnsupportedError on arrays that are sums still to be made, unless the caller
-        makes or has made these."""
+    def sharding(self, attribute: Any) -> Sharding:
+        """Read a `#sdy.sharding`, but for its unreduced axes."""
         sdy = _dialect()
         sharding = sdy.TensorShardingAttr(attribute)
-        if list(sharding.unreduced_axes) and not sums_are_made:
-            raise unsupported("sdy.sharding", "an unreduced array")
         mesh = self._mesh(sharding)
         dims = (sdy.DimensionShardingAttr(dim) for dim in sharding.dimension_shardings)
         return Sharding(tuple(tuple(axis for ref in dim.axes for axis in mesh.part(ref)) for dim in dims))
 
     def open_sharding(
-        self,
-        attribute: Any,
-        given: Sharding,
-        shape: Sequence[int],
-        barred: Iterable[MeshAxis] = (),
-        sums_are_made: bool = False,
+        self, attribute: Any, given: Sharding, shape: Sequence[int], barred: Iterable[MeshAxis] = ()
     ) -> Sharding:
         """Read a `#sdy.sharding` whose open dimensions also keep the axes, other than `barred`, that `given` has."""
-        stated = self.sharding(attribute, sums_are_made)
-        dims = list(stated.dims)
+        dims = list(self.sharding(attribute).dims)
+        sums = self.unreduced_axes(attribute)
         free = given.without(barred)
         for i, dim in enumerate(_dialect().TensorShardingAttr(attribute).dimension_shardings):
             if not _dialect().DimensionShardingAttr(dim).is_closed:
                 more = tuple(axis for axis in free.dims[i] if axis not in dims[i])
-                used = [axis for axes in dims for axis in axes]
+                used = [*sums, *(axis for axes in dims for axis in axes)]
                 is_even = shape[i] % count((*dims[i], *more)) == 0
                 dims[i] += more if is_even and are_apart(more, used) else ()
         return Sharding(tuple(dims))
 
     def unreduced_axes(self, attribute: Any) -> Axes:
-        """The axes along which the devices' arrays are still to be added."""
+        """The axes along which a `#sdy.sharding` leaves the devices' arrays to be added."""
         sharding = _dialect().TensorShardingAttr(attribute)
         refs = list(sharding.unreduced_axes)
         return tuple(axis for ref in refs for axis in self._mesh(sharding).part(ref))

@@ -12,7 +12,8 @@ from .control import CONTROL_RULES
 from .meshes import Meshes, unsupported
 from .resharding import Placed, Resharder, bindings, element_of, group_attributes, shape_of
 from .rules import RULES, Rule
-from .sharding import Sharding
+from .sharding import Axes, Sharding
+from .sums import TAKING, add_parts, is_used_inside, kept, lay
 
 _SHARDY, _HLO = "sdy.sharding", "mhlo.sharding"
 
@@ -51,37 +52,45 @@ class Partitioner:
         for argument, sharding in zip(block.arguments, shardings, strict=True):
             if not sharding.fits(shape_of(argument)):
                 raise unsupported("func.func", f"an argument of shape {shape_of(argument)} in uneven parts")
-        results = self._rebuild(main, block, shardings)
+        arguments, results = self._rebuild(main, block, shardings, [self._sums(entry) for entry in entries])
         attributes = self.module.operation.attributes
         ir = bindings()
-        texts = [self._text_of(sharding) for sharding in shardings]
+        texts = [self._text_of(placed) for placed in arguments]
         attributes["mhlo.spmd_parameters_shardings"] = ir.ArrayAttr.get([ir.StringAttr.get(t) for t in texts])
-        shown = [self._text_of(placed.sharding) for placed in results]
+        shown = [self._text_of(placed) for placed in results]
         together = f"{{{', '.join(shown)}}}" if len(shown) > 1 else shown[0] if shown else "{replicated}"
         attributes["mhlo.spmd_output_sharding"] = ir.StringAttr.get(together)
         self._erase_unused()
 
-    def _rebuild(self, main: Any, block: Any, shardings: Sequence[Sharding]) -> list[Placed]:
+    def _rebuild(
+        self, main: Any, block: Any, shardings: Sequence[Sharding], sums: Sequence[Axes]
+    ) -> tuple[list[Placed], list[Placed]]:
+        """Build what a device runs; returns how its arguments and its results lie."""
         ir = bindings()
         types = [self.local_type(a, s) for a, s in zip(block.arguments, shardings, strict=True)]
         built = main.regions[0].blocks[0].create_after(*types)
-        for argument, new, sharding in zip(block.arguments, built.arguments, shardings, strict=True):
-            self.place(argument, Placed(new, sharding))
+        arguments = [Placed(*row) for row in zip(built.arguments, shardings, sums, strict=True)]
         terminator = block.operations[len(block.operations) - 1]
         returned = list(terminator.operands)
         entries = _entries(main, "res_attrs", len(returned))
         with ir.InsertionPoint(built):
-            results = self.walk(block)
+            for argument, placed in zip(block.arguments, arguments, strict=True):
+                self.place(argument, placed)
+            walked = self.walk(block)
             targets = [
-                self._stated(entry, v, p.sharding) for entry, v, p in zip(entries, returned, results, strict=True)
+                self._stated(entry, v, p.sharding) for entry, v, p in zip(entries, returned, walked, strict=True)
             ]
             for target, value in zip(targets, returned, strict=True):
                 if not target.fits(shape_of(value)):
                     raise unsupported("func.func", f"a result of shape {shape_of(value)} in uneven parts")
-            values = [self.resharder.reshard(p, target) for p, target in zip(results, targets, strict=True)]
+            results = [
+                lay(self, p, target, self._sums(entry) if _SHARDY in entry else p.sums)
+                for entry, p, target in zip(entries, walked, targets, strict=True)
+            ]
+            values = [placed.value for placed in results]
             ir.Operation.create("func.return", operands=values)
         self._replace_body(main, block, built, values)
-        return [Placed(value, target) for value, target in zip(values, targets, strict=True)]
+        return arguments, results
 
     def _replace_body(self, main: Any, old: Any, built: Any, values: Sequence[Any]) -> None:
         ir = bindings()
@@ -105,8 +114,14 @@ class Partitioner:
     # ---- what rules use ---------------------------------------------------------------------------------------------
 
     def place(self, value: Any, placed: Placed) -> None:
-        """Say what a device has of a value of the program."""
+        """Say what a device has of a value of the program. A sum that is used in regions is made before these."""
+        if placed.sums and is_used_inside(value):
+            placed = lay(self, placed, placed.sharding)
         self._placed[value] = placed
+
+    def add_parts(self, placed: Placed, axes: Axes, result: Any) -> Placed:
+        """The sum of what devices along `axes` have of a result, which may be left to the uses of the result."""
+        return add_parts(self, placed, axes, result)
 
     def placed(self, value: Any) -> Placed:
         """The part of a value on a device."""
@@ -183,15 +198,15 @@ class Partitioner:
         """Tells whether an annotation of HLO says that a value is one device's own."""
         return _text(op.attributes[_HLO]) == "{manual}"
 
-    def trial(self, block: Any, arguments: Sequence[Sharding]) -> list[Sharding]:
-        """The shardings of what a block returns, where its arguments have these."""
+    def trial(self, block: Any, arguments: Sequence[Placed]) -> list[Sharding]:
+        """The shardings of what a block returns, where its arguments lie as these do, whatever their values."""
         ir = bindings()
-        types = [self.local_type(a, s) for a, s in zip(block.arguments, arguments, strict=True)]
+        types = [self.local_type(a, x.sharding) for a, x in zip(block.arguments, arguments, strict=True)]
         holder = ir.Operation.create("stablehlo.case", [], [_index()], regions=1)
         built = ir.Block.create_at_start(holder.regions[0], types)
-        for argument, new, sharding in zip(block.arguments, built.arguments, arguments, strict=True):
-            self.place(argument, Placed(new, sharding))
         with ir.InsertionPoint(built):
+            for argument, new, placed in zip(block.arguments, built.arguments, arguments, strict=True):
+                self.place(argument, placed._replace(value=new))
             found = [placed.sharding for placed in self.walk(block)]
         holder.erase()
         return found
@@ -203,8 +218,21 @@ class Partitioner:
         if op.operation.name not in CONTROL_RULES:
             _without_constraints(op)
         rule: Rule | Callable[..., Any] | None = CONTROL_RULES.get(op.operation.name) or RULES.get(op.operation.name)
+        sums = () if op.operation.name in TAKING else self._settle_sums(op)
         found = rule(cast(Any, self), op) if rule else None
-        return self.on_each(op) if found is None else found
+        placed = self.on_each(op) if found is None else found
+        return [one._replace(sums=sums) for one in placed] if sums else placed
+
+    def _settle_sums(self, op: Any) -> Axes:
+        """Make the sums that an op's operands still are, unless its result may remain one: along the axes returned."""
+        if not any(self._placed[v].sums for v in op.operands):
+            return ()
+        axes = kept(self, op)
+        for value in op.operands:
+            placed = self._placed[value]
+            if not axes and placed.sums:
+                self._placed[value] = lay(self, placed, placed.sharding)  # all uses are in this block
+        return axes
 
     def on_each(self, op: Any) -> list[Placed]:
         """Every device computes all of an op."""
@@ -227,6 +255,10 @@ class Partitioner:
             return self.meshes.open_sharding(entry[_SHARDY], otherwise, shape_of(value))
         return _read(_text(entry[_HLO]), "func.func", value) if _HLO in entry else otherwise
 
+    def _sums(self, entry: Any) -> Axes:
+        """The axes along which the attributes of an argument or result state that it is unreduced."""
+        return self.meshes.unreduced_axes(entry[_SHARDY]) if _SHARDY in entry else ()
+
     def _wanted(self, argument: Any) -> Sharding:
         """The sharding of an argument that states none: that which its only use states."""
         uses = [use.owner for use in argument.uses]
@@ -240,8 +272,8 @@ class Partitioner:
                 return self.stated(op)
         return Sharding.replicated(rank)
 
-    def _text_of(self, sharding: Sharding) -> str:
-        text = hlo_text.write(sharding, self.devices)
+    def _text_of(self, placed: Placed) -> str:
+        text = hlo_text.write(placed.sharding, self.devices, placed.sums)
         if text is None:
             raise unsupported("func.func", "a sharding that mixes meshes of different sizes")
         return text

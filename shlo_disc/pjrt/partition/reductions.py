@@ -30,6 +30,8 @@ def reduce(p: Partitioner, op: Any) -> list[Placed]:
     if not axes:
         return placed
     inner, _ = list(op.regions[0].blocks[0].operations)
+    if inner.operation.name == "stablehlo.add":
+        return [p.add_parts(x, axes, r) for x, r in zip(placed, op.results, strict=True)]
     return [combine(p, x, axes, inner.operation.name) for x in placed]
 
 
@@ -44,7 +46,7 @@ def combine(p: Partitioner, placed: Placed, axes: Axes, name: str) -> Placed:
         regions=1,
     )
     _fill_body(made.regions[0], name, ir.RankedTensorType.get([], element_of(placed.value)))
-    return Placed(made.results[0], placed.sharding)
+    return Placed(made.results[0], placed.sharding, tuple(axis for axis in placed.sums if axis not in axes))
 
 
 def _fill_body(region: Any, name: str, scalar: Any) -> None:

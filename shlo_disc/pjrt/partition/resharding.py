@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
+from .meshes import unsupported
 from .sharding import Axes, MeshAxis, Sharding, common_prefix, count, groups
 
 _CHANNEL = "#stablehlo.channel_handle<handle = 1, type = 1>"
@@ -19,10 +20,15 @@ def bindings() -> Any:
 
 
 class Placed(NamedTuple):
-    """A device's part of an array, and how the array lies on the devices."""
+    """A device's part of an array, and how the array lies on the devices.
+
+    sums: the axes along which the array is unreduced. Its elements are the sums of those of the devices that differ
+    along them; `sharding` has none of them.
+    """
 
     value: Any
     sharding: Sharding
+    sums: Axes = ()
 
 
 def element_of(value: Any) -> Any:
@@ -69,8 +75,8 @@ class Resharder:
         self.devices = devices
 
     def reshard(self, placed: Placed, target: Sharding) -> Any:
-        """A device's part under the sharding `target`."""
-        value, source = placed
+        """A device's part under the sharding `target`, whose axes are apart from those of sums, which stay."""
+        value, source = placed.value, placed.sharding
         if source == target:
             return value
         kept = [common_prefix(a, b) for a, b in zip(source.dims, target.dims, strict=True)]
@@ -80,12 +86,26 @@ class Resharder:
         missing = [b[len(a) :] for a, b in zip(kept, target.dims, strict=True)]
         return self._slice(value, missing) if any(missing) else value
 
-    def is_first(self) -> Any:
-        """Tells whether the device is the first one."""
+    def is_first(self, axes: Axes = ()) -> Any:
+        """Tells whether the device is the first one of all, or of those that differ along `axes` only."""
         ir = bindings()
+        number = self._start(self._position(axes[0].order), axes, 1) if axes else self._device()
         truth = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
         equal = ir.Attribute.parse("#stablehlo<comparison_direction EQ>")
-        return create("compare", [self._device(), _number(0)], truth, {"comparison_direction": equal})
+        return create("compare", [number, _number(0)], truth, {"comparison_direction": equal})
+
+    def split(self, value: Any, axes: Axes) -> Any:
+        """Summands of a value along `axes`: the value itself on the first device, zeros on the others."""
+        return create("select", [self.is_first(axes), value, _zeros(value.type)], value.type)
+
+    def pad_parts(self, value: Any, parts: Sequence[Axes]) -> Any:
+        """Summands of an array whose dimensions `parts` divide: each device has zeros around its part."""
+        sizes = shape_of(value)
+        whole = [size * count(axes) for size, axes in zip(sizes, parts, strict=True)]
+        type_ = bindings().RankedTensorType.get(whole, element_of(value))
+        device = self._position(next(axis.order for axes in parts for axis in axes))
+        starts = [self._start(device, axes, size) for axes, size in zip(parts, sizes, strict=True)]
+        return create("dynamic_update_slice", [_zeros(type_), value, *starts], type_)
 
     def from_first(self, value: Any) -> Any:
         """The value of the first device."""
@@ -160,6 +180,17 @@ def zero_of(type_: Any) -> Any:
     if isinstance(element, ir.IntegerType):
         return ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, 0))
     return None
+
+
+def _zeros(type_: Any) -> Any:
+    ir = bindings()
+    if isinstance(type_.element_type, ir.ComplexType):
+        half = _zeros(ir.RankedTensorType.get(type_.shape, type_.element_type.element_type))
+        return create("complex", [half, half], type_)
+    zero = zero_of(type_)
+    if zero is None:
+        raise unsupported("sdy.sharding", f"an unreduced array of type {type_}")
+    return create("constant", [], type_, {"value": zero})
 
 
 def _number(value: int) -> Any:

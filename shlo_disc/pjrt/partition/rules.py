@@ -59,7 +59,7 @@ def _broadcast(p: Partitioner, op: Any) -> list[Placed]:
 
 
 def _transpose(p: Partitioner, op: Any) -> list[Placed]:
-    value, given = p.placed(op.operands[0])
+    value, given, _ = p.placed(op.operands[0])
     order = integers(op.attributes["permutation"])
     return p.clone(op, [value], [Sharding(tuple(given.dims[i] for i in order))])
 
@@ -162,7 +162,7 @@ def _pad(p: Partitioner, op: Any) -> list[Placed]:
 
 def _reverse(p: Partitioner, op: Any) -> list[Placed]:
     """Each device turns the part that lies as far from the other end as its own."""
-    value, sharding = p.placed(op.operands[0])
+    value, sharding, _ = p.placed(op.operands[0])
     axes = tuple(axis for d in integers(op.attributes["dimensions"]) for axis in sharding.dims[d])
     return p.clone(op, [p.resharder.mirrored(value, axes) if axes else value], [sharding])
 
