@@ -19,15 +19,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax, shard_map
+from jax._src.config import use_shardy_partitioner
 from jax.experimental import io_callback, serialize_executable
+from jax.experimental.custom_partitioning import custom_partitioning
 from jax.experimental.layout import Format, Layout
 from jax.sharding import Mesh, NamedSharding
 from jaxlib import xla_client
 
 from shlo_disc.runtime.native_module import plugin_programs
-from tests.pjrt.device_programs import CASES, Devices, P, laid, line, manual
+from tests.pjrt import custom_partitioning_programs, unreduced_programs  # noqa: F401 - they add to CASES
+from tests.pjrt.device_programs import CASES, Devices, P, grid, laid, line, manual
 from tests.pjrt.program_table import PLATFORM, ramp, refused
-from tests.pjrt.unreduced_programs import explicit, left  # the cases there join those of device_programs.py
+from tests.pjrt.unreduced_programs import explicit, left
 
 CHECKS: dict[str, Callable[[Devices], None]] = {}
 
@@ -252,6 +255,40 @@ def parts_by_columns(devices: Devices) -> None:
     assert np.array_equal(jax.jit(lambda a: a * 2)(a), whole * 2)
     rows = jax.device_put(a, Format(Layout((0, 1)), NamedSharding(mesh, P("x"))))
     assert rows.format.layout.major_to_minor == (0, 1) and np.array_equal(rows, whole)
+
+
+@check
+def programs_of_callbacks(devices: Devices) -> None:
+    """A product of `custom_partitioning`, with a collective that XLA's CPU backend does not run, and of three sizes."""
+
+    @custom_partitioning
+    def f(a: Any, b: Any) -> Any:
+        return a @ b
+
+    def partition(mesh: Any, arguments: Any, results: Any) -> Any:
+        mesh = arguments[0].sharding.mesh
+        rows, both, columns = (NamedSharding(mesh, P(*spec)) for spec in (("x", None), ("x", "y"), ("y", None)))
+        return mesh, lambda a, b: lax.psum(jax.jit(jnp.dot)(a, b), "y"), rows, (both, columns)
+
+    f.def_partition(
+        partition,
+        sharding_rule="i j, j k -> i k",
+        infer_sharding_from_operands=lambda mesh, arguments, _: NamedSharding(arguments[0].sharding.mesh, P("x", None)),
+    )
+    mesh = grid(devices)
+    for shardy in (True, False):
+        with use_shardy_partitioner(shardy):
+            for rows in (4, 8, 12):
+                a, b = ramp(rows, 8), ramp(8, 6)
+                found = jax.jit(f)(laid(mesh, a, "x"), laid(mesh, b, "y"))
+                np.testing.assert_allclose(np.asarray(found), a @ b, rtol=1e-5)
+                assert {shard.data.shape for shard in found.addressable_shards} == {(rows // 2, 6)}
+
+    def fail(mesh: Any, arguments: Any, results: Any) -> Any:
+        raise ValueError("not like this")
+
+    f.def_partition(fail, sharding_rule="i j, j k -> i k")
+    refused(lambda: jax.jit(f)(laid(mesh, ramp(8, 8), "x"), ramp(8, 6)), "INTERNAL", "ValueError: not like this")
 
 
 @check

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs over several devices of the plugin. They are in `device_programs.py`, `unreduced_programs.py` and
-`device_checks.py`."""
+"""Programs over several devices of the plugin. `device_checks.py` names their files."""
 
 from __future__ import annotations
 
@@ -8,7 +7,9 @@ import pytest
 
 from tests.pjrt.plugin import program_names, program_outcomes, program_rows
 
-NAMES = program_names("device_programs.py", "unreduced_programs.py", "device_checks.py")
+NAMES = program_names(
+    "device_programs.py", "unreduced_programs.py", "custom_partitioning_programs.py", "device_checks.py"
+)
 
 
 @pytest.fixture(scope="module")

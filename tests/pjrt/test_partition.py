@@ -13,7 +13,9 @@ from jax._src.interpreters import mlir
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jaxlib.mlir import ir as jaxlib_ir
 
+from shlo_disc.errors import UnsupportedError
 from shlo_disc.pjrt.partition import hlo_text, partition
+from shlo_disc.pjrt.partition.custom import by_rule
 from shlo_disc.pjrt.partition.sharding import Axes, MeshAxis, Sharding, common_prefix, groups, merged, prime_axes
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.mlir import ir
@@ -140,6 +142,34 @@ def test_conversions_of_unreduced_arrays(middle: str, expected: str) -> None:
     there = f"%0 = stablehlo.convert %a : (tensor<4xf32>) -> tensor<4x{middle}>"
     back = f"%r = stablehlo.convert %0 : (tensor<4x{middle}>) -> tensor<4xf32>"
     assert ops_of_arrays(f"{there}\n{back}", LEFT, WHOLE) == expected
+
+
+def rule(text: str, *operands: Sharding) -> list[Sharding]:
+    """The shardings of results by a rule of Shardy."""
+    with mlir.make_ir_context():
+        return by_rule(jaxlib_ir.Attribute.parse(f"#sdy.op_sharding_rule<{text}>"), operands)
+
+
+def test_shardings_by_rules() -> None:
+    x, y = (MeshAxis(2, 2),), (MeshAxis(1, 2),)
+    product = "([i, j], [j, k])->([i, k], [k]) {i=8, j=4, k=6}"
+    assert rule(product, Sharding((x, y)), Sharding((y, ()))) == [Sharding((x, ())), Sharding(((),))]
+    assert rule(product, Sharding((x, ())), Sharding(((), y))) == [Sharding((x, y)), Sharding((y,))]
+    assert rule(product, Sharding((x, ())), Sharding(((), x))) == [Sharding((x, ())), Sharding(((),))]  # one x only
+    assert rule(f"{product} need_replication={{i}}", Sharding((x, ())), Sharding(((), y)))[0] == Sharding(((), y))
+    joined = "([ij])->([i, j]) {i=2, j=4}"
+    assert rule(joined, Sharding((x + y,))) == [Sharding((x, y))]
+    assert rule(joined.replace("i=2", "i=4"), Sharding((x + y,))) == [Sharding((x + y, ()))]
+    assert rule(joined.replace("i=2", "i=3"), Sharding((x,))) == [Sharding(((), ()))]  # half of three times four
+    assert rule("([i, j])->([ij]) {i=2, j=4}", Sharding((x, y))) == [Sharding((x + y,))]
+    assert rule("([i, j])->([ij]) {i=4, j=4}", Sharding((x, y))) == [Sharding((x,))]  # i stays in parts
+    assert rule("([i, j])->([ij]) {i=2, j=4}", Sharding(((), y))) == [Sharding(((),))]
+
+
+def test_callbacks_of_another_process() -> None:
+    call = 'stablehlo.custom_call @CustomSPMDPartitioning(%c) {backend_config = "1"} : (tensor<4xf32>) -> tensor<4xf32>'
+    with pytest.raises(UnsupportedError, match="callbacks of another process"):
+        ops_of_arrays(f"%r = {call}", WHOLE, WHOLE)
 
 
 def test_text_that_is_not_known() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .custom import TARGET, partition_custom
 from .meshes import unsupported
 from .resharding import Placed, bindings, create, shape_of, uniform_scalar, zero_of
 from .sharding import Axes, MeshAxis, Sharding
@@ -78,6 +79,8 @@ def _others(axes: Axes, manual: frozenset[MeshAxis]) -> Axes:
 def _custom_call(p: Partitioner, op: Any) -> list[Placed] | None:
     """HLO's annotations are custom calls; None for other ones."""
     target = bindings().StringAttr(op.attributes["call_target_name"]).value
+    if target == TARGET:
+        return partition_custom(p, op)
     if target == "LayoutConstraint":
         return _same(p, op)
     if target == "Sharding":

@@ -35,9 +35,7 @@ class Partitioner:
         self.devices = devices
         self.meshes = Meshes(module)
         self.resharder = Resharder(devices)
-        self._functions = {
-            _text(op.attributes["sym_name"]): op for op in module.body.operations if op.operation.name == "func.func"
-        }
+        self._functions = _functions_of(module)
         self._placed: dict[Any, Placed] = {}
         self._manual = 0  # manual computations around the ops at hand
 
@@ -55,9 +53,9 @@ class Partitioner:
         arguments, results = self._rebuild(main, block, shardings, [self._sums(entry) for entry in entries])
         attributes = self.module.operation.attributes
         ir = bindings()
-        texts = [self._text_of(placed) for placed in arguments]
+        texts = [self.text_of(placed) for placed in arguments]
         attributes["mhlo.spmd_parameters_shardings"] = ir.ArrayAttr.get([ir.StringAttr.get(t) for t in texts])
-        shown = [self._text_of(placed) for placed in results]
+        shown = [self.text_of(placed) for placed in results]
         together = f"{{{', '.join(shown)}}}" if len(shown) > 1 else shown[0] if shown else "{replicated}"
         attributes["mhlo.spmd_output_sharding"] = ir.StringAttr.get(together)
         self._erase_unused()
@@ -157,6 +155,17 @@ class Partitioner:
         finally:
             self._manual -= 1
 
+    @contextmanager
+    def inside_module(self, module: Any, meshes: Meshes) -> Iterator[None]:
+        """While the body of a function is built that stands in another module, as a program for each device."""
+        outer = self._functions, self.meshes
+        self._functions, self.meshes = _functions_of(module), meshes
+        try:
+            with self.inside_manual():
+                yield
+        finally:
+            self._functions, self.meshes = outer
+
     def clone(self, op: Any, operands: Sequence[Any], shardings: Sequence[Sharding]) -> list[Placed]:
         """The op on parts: its results have these shardings."""
         ir = bindings()
@@ -218,12 +227,12 @@ class Partitioner:
         if op.operation.name not in CONTROL_RULES:
             _without_constraints(op)
         rule: Rule | Callable[..., Any] | None = CONTROL_RULES.get(op.operation.name) or RULES.get(op.operation.name)
-        sums = () if op.operation.name in TAKING else self._settle_sums(op)
+        sums = () if op.operation.name in TAKING else self._make_sums(op)
         found = rule(cast(Any, self), op) if rule else None
         placed = self.on_each(op) if found is None else found
         return [one._replace(sums=sums) for one in placed] if sums else placed
 
-    def _settle_sums(self, op: Any) -> Axes:
+    def _make_sums(self, op: Any) -> Axes:
         """Make the sums that an op's operands still are, unless its result may remain one: along the axes returned."""
         if not any(self._placed[v].sums for v in op.operands):
             return ()
@@ -272,7 +281,8 @@ class Partitioner:
                 return self.stated(op)
         return Sharding.replicated(rank)
 
-    def _text_of(self, placed: Placed) -> str:
+    def text_of(self, placed: Placed) -> str:
+        """How an array lies, in HLO's form. Raises UnsupportedError if that has none."""
         text = hlo_text.write(placed.sharding, self.devices, placed.sums)
         if text is None:
             raise unsupported("func.func", "a sharding that mixes meshes of different sizes")
@@ -289,6 +299,11 @@ class Partitioner:
     def _find_main(self) -> Any:
         functions = (op for op in self.module.body.operations if op.operation.name == "func.func")
         return next(f for f in functions if _text(f.attributes["sym_name"]) == "main")
+
+
+def _functions_of(module: Any) -> dict[str, Any]:
+    functions = (op for op in module.body.operations if op.operation.name == "func.func")
+    return {_text(op.attributes["sym_name"]): op for op in functions}
 
 
 def _text(attribute: Any) -> str:
