@@ -426,7 +426,11 @@ def functions_of_the_user() -> None:
 @check
 def programs_for_a_topology() -> None:
     """jaxlib before 0.12 keeps Python's lock meanwhile, which the compiler needs: an error, not a standstill."""
-    mesh = topologies.make_mesh(topologies.get_topology_desc(platform=PLATFORM), (1,), ("x",))
+    topology = topologies.get_topology_desc(platform=PLATFORM)
+    (device,) = topology.devices
+    assert [memory.kind for memory in device.addressable_memories()] == ["device", "pinned_host", "unpinned_host"]
+    assert device.default_memory().kind == "device"
+    mesh = topologies.make_mesh(topology, (1,), ("x",))
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
     lowered = jax.jit(lambda x: x * x).lower(jax.ShapeDtypeStruct((3,), np.float32, sharding=sharding))
     if jax.__version_info__ < (0, 12):

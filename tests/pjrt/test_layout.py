@@ -19,7 +19,11 @@ abi: Any = pytest.importorskip("pypjrt._abi.pjrt_0_114")
 HEADERS = ROOT / "shlo_disc/runtime/include/pjrt"
 EXTENDED = ROOT / "shlo_disc/runtime/native/pjrt"
 ARRAY_OF_FUNCTIONS = "PJRT_Api"
-EXTENSIONS = ("PJRT_Layouts_Extension", "PJRT_FFI_Extension")  # their functions have names of our own
+EXTENSIONS = (
+    "PJRT_Layouts_Extension",
+    "PJRT_FFI_Extension",
+    "PJRT_MemoryDescriptions_Extension",
+)  # their functions have names of our own
 
 
 def declared() -> list[str]:

@@ -54,7 +54,7 @@ PJRT_Error *unimplemented(const char *name) noexcept {
 PJRT_Api make_api() {
   PJRT_Api api{};
   api.struct_size = sizeof api;
-  api.extension_start = layouts_extension(ffi_extension(profiler_extension(nullptr)));
+  api.extension_start = layouts_extension(ffi_extension(memory_descriptions_extension(profiler_extension(nullptr))));
   api.pjrt_api_version.struct_size = sizeof api.pjrt_api_version;
   api.pjrt_api_version.major_version = kPjrtMajorVersion;
   api.pjrt_api_version.minor_version = kPjrtMinorVersion;

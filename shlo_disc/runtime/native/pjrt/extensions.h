@@ -8,6 +8,7 @@ namespace disc::pjrt {
 
 PJRT_Extension_Base *layouts_extension(PJRT_Extension_Base *next);
 PJRT_Extension_Base *ffi_extension(PJRT_Extension_Base *next);
+PJRT_Extension_Base *memory_descriptions_extension(PJRT_Extension_Base *next);
 PJRT_Extension_Base *profiler_extension(PJRT_Extension_Base *next);
 
 } // namespace disc::pjrt

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The extensions of PJRT's C API that this plugin has: the structures of XLA's pjrt_c_api_layouts_extension.h,
-// pjrt_c_api_ffi_extension.h, and pjrt_c_api_profiler_extension.h with its profiler_c_api.h. The order of fields is the interface.
+// pjrt_c_api_ffi_extension.h, pjrt_c_api_memory_descriptions_extension.h, and pjrt_c_api_profiler_extension.h with its
+// profiler_c_api.h. The order of fields is the interface.
 #pragma once
 
 #include "pjrt_c_api.h"
 
 enum PJRT_Extension_Type : int32_t {
-  PJRT_Extension_Type_Profiler = 1, PJRT_Extension_Type_Layouts = 4, PJRT_Extension_Type_FFI = 5
+  PJRT_Extension_Type_Profiler = 1, PJRT_Extension_Type_Layouts = 4, PJRT_Extension_Type_FFI = 5,
+  PJRT_Extension_Type_MemoryDescriptions = 6
 };
 
 struct PJRT_Layouts_MemoryLayout;
@@ -62,6 +64,22 @@ struct PJRT_FFI_Extension {
   PJRT_Error *(*type_register)(PJRT_FFI_Type_Register_Args *);
   PJRT_Error *(*user_data_add)(PJRT_FFI_UserData_Add_Args *);
   PJRT_Error *(*register_handler)(PJRT_FFI_Register_Handler_Args *);
+};
+
+struct PJRT_MemoryDescription;
+
+struct PJRT_DeviceDescription_MemoryDescriptions_Args : PJRT_Head {
+  PJRT_DeviceDescription *device_description; const PJRT_MemoryDescription *const *memory_descriptions;
+  size_t num_memory_descriptions, default_memory_index;
+};
+struct PJRT_MemoryDescription_Kind_Args : PJRT_Head {
+  const PJRT_MemoryDescription *memory_description; const char *kind; size_t kind_size; int kind_id;
+};
+
+struct PJRT_MemoryDescriptions_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Error *(*of_device)(PJRT_DeviceDescription_MemoryDescriptions_Args *);
+  PJRT_Error *(*kind)(PJRT_MemoryDescription_Kind_Args *);
 };
 
 /// Callers do not fill in the sizes of the structures of arguments.
