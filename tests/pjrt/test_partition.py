@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jaxlib.mlir import ir as jaxlib_ir
 
 from shlo_disc.errors import UnsupportedError
-from shlo_disc.pjrt.partition import hlo_text, partition
+from shlo_disc.pjrt.partition import hlo_text, meshes, partition
 from shlo_disc.pjrt.partition.custom import by_rule
 from shlo_disc.pjrt.partition.sharding import Axes, MeshAxis, Sharding, common_prefix, groups, merged, prime_axes
 from shlo_disc.shape_dialect.dialect.context import make_context
@@ -142,6 +143,15 @@ def test_conversions_of_unreduced_arrays(middle: str, expected: str) -> None:
     there = f"%0 = stablehlo.convert %a : (tensor<4xf32>) -> tensor<4x{middle}>"
     back = f"%r = stablehlo.convert %0 : (tensor<4x{middle}>) -> tensor<4xf32>"
     assert ops_of_arrays(f"{there}\n{back}", LEFT, WHOLE) == expected
+
+
+@pytest.mark.parametrize("kind", ["MAX", "MIN"])
+def test_arrays_that_are_no_sums(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """The bindings of jaxlib before 0.12 do not have the kind."""
+    stated = SimpleNamespace(unreduced_axes=["x"], reduction_op=SimpleNamespace(name=kind))
+    monkeypatch.setattr(meshes, "_dialect", lambda: SimpleNamespace(TensorShardingAttr=lambda _: stated))
+    with pytest.raises(UnsupportedError, match=f"unreduced by {kind.lower()}"):
+        meshes.Meshes.unreduced_axes(cast(Any, None), None)
 
 
 def rule(text: str, *operands: Sharding) -> list[Sharding]:

@@ -91,9 +91,15 @@ class Meshes:
         return Sharding(tuple(dims))
 
     def unreduced_axes(self, attribute: Any) -> Axes:
-        """The axes along which a `#sdy.sharding` leaves the devices' arrays to be added."""
+        """The axes along which a `#sdy.sharding` leaves the devices' arrays to be added.
+
+        Raises UnsupportedError if it leaves something else than sums, as it can from JAX 0.12 on.
+        """
         sharding = _dialect().TensorShardingAttr(attribute)
         refs = list(sharding.unreduced_axes)
+        kind = getattr(getattr(sharding, "reduction_op", None), "name", "SUM")
+        if refs and kind != "SUM":
+            raise unsupported("sdy.sharding", f"an array that is unreduced by {kind.lower()}")
         return tuple(axis for ref in refs for axis in self._mesh(sharding).part(ref))
 
     def named_axes(self, attribute: Any) -> Axes | None:
