@@ -21,7 +21,7 @@ def explicit(devices: Devices) -> Mesh:
 
 
 def parts(*arrays: Any) -> list[Any]:
-    """What each device has of arrays."""
+    """The parts of arrays, device by device."""
     return [shard.data for array in arrays for shard in array.addressable_shards]
 
 

@@ -79,7 +79,7 @@ def write(sharding: Sharding, devices: int, sums: Axes = ()) -> str | None:
 
 
 def _rest(sums: Axes, unused: Axes) -> str:
-    """What the grid's dimensions behind those of the array are."""
+    """The kinds of the grid's dimensions behind those of the array."""
     if not sums:
         return " last_tile_dim_replicate" if unused else ""
     return f" last_tile_dims={{unreduced{', replicated' if unused else ''}}}"

@@ -282,7 +282,7 @@ class Partitioner:
         return Sharding.replicated(rank)
 
     def text_of(self, placed: Placed) -> str:
-        """How an array lies, in HLO's form. Raises UnsupportedError if that has none."""
+        """The sharding of an array in HLO's form. Raises UnsupportedError if that has none."""
         text = hlo_text.write(placed.sharding, self.devices, placed.sums)
         if text is None:
             raise unsupported("func.func", "a sharding that mixes meshes of different sizes")

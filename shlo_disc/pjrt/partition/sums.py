@@ -36,7 +36,7 @@ def lay(p: Partitioner, placed: Placed, sharding: Sharding, sums: Axes = ()) -> 
 
 
 def _divided_by(missing: Axes, source: Sharding, target: Sharding) -> list[Axes]:
-    """What divides each dimension further in `source` than in `target`, if only `missing` axes do; else nothing."""
+    """The axes that divide each dimension further in `source` than in `target`; none unless all are `missing`."""
     pairs = list(zip(source.dims, target.dims, strict=True))
     further = [a[len(b) :] for a, b in pairs]
     axes = [axis for part in further for axis in part]
