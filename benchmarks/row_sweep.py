@@ -18,7 +18,8 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,13 @@ def xla(w: np.ndarray, x: np.ndarray) -> Call:
     return lambda: program(*arrays).block_until_ready()
 
 
-def medians(calls: dict[str, Call], budget: float) -> dict[str, float]:
+def in_turn(calls: Sequence[Call]) -> Call:
+    """A call of one after the other."""
+    endless = itertools.cycle(calls)
+    return lambda: next(endless)()
+
+
+def medians(calls: Mapping[str, Call], budget: float) -> dict[str, float]:
     """Seconds of each; two calls of each turn do not count."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _, (name, call) in itertools.product(range(TURNS), calls.items()):
@@ -109,7 +116,7 @@ def sweep(pair: Pair, rows: Sequence[int], options: argparse.Namespace) -> dict[
     seconds = []
     for m in rows:
         x = random.standard_normal((m, pair[0]), dtype=np.float32)
-        calls: dict[str, Call] = {"ours": lambda x=x: product(x), "onednn": onednn(w, x), "xla": xla(w, x)}
+        calls = {"ours": partial(product, x), "onednn": onednn(w, x), "xla": xla(w, x)}
         results = [np.asarray(call()) for call in calls.values()]
         for result in results[1:]:
             np.testing.assert_allclose(results[0], result, rtol=1e-3, atol=1e-3 * np.sqrt(pair[0]))
@@ -133,10 +140,9 @@ def reading(pair: Pair, options: argparse.Namespace) -> dict[str, Any]:
     found = []
     for m in FEW:
         x = random.standard_normal((m, pair[0]), dtype=np.float32)
-        turn = itertools.count()
-        calls: dict[str, Call] = {
-            "ours": lambda x=x, turn=turn: products[next(turn) % count](x),
-            "reading": lambda turn=turn: torch.sum(tensors[next(turn) % count]),
+        calls = {
+            "ours": in_turn([partial(product, x) for product in products]),
+            "reading": in_turn([partial(torch.sum, tensor) for tensor in tensors]),
         }
         found.append(medians(calls, options.budget * 10))
     return {"pair": pair, "seconds": found, "shares": [one["reading"] / one["ours"] for one in found]}
