@@ -116,7 +116,7 @@ def sweep(pair: Pair, rows: Sequence[int], options: argparse.Namespace) -> dict[
     seconds = []
     for m in rows:
         x = random.standard_normal((m, pair[0]), dtype=np.float32)
-        calls = {"ours": partial(product, x), "onednn": onednn(w, x), "xla": xla(w, x)}
+        calls: dict[str, Call] = {"ours": partial(product, x), "onednn": onednn(w, x), "xla": xla(w, x)}
         results = [np.asarray(call()) for call in calls.values()]
         for result in results[1:]:
             np.testing.assert_allclose(results[0], result, rtol=1e-3, atol=1e-3 * np.sqrt(pair[0]))
@@ -140,7 +140,7 @@ def reading(pair: Pair, options: argparse.Namespace) -> dict[str, Any]:
     found = []
     for m in FEW:
         x = random.standard_normal((m, pair[0]), dtype=np.float32)
-        calls = {
+        calls: dict[str, Call] = {
             "ours": in_turn([partial(product, x) for product in products]),
             "reading": in_turn([partial(torch.sum, tensor) for tensor in tensors]),
         }
