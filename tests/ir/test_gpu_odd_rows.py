@@ -184,7 +184,7 @@ def test_tensors_of_columns_alone_are_read_one_by_one(
 
 @pytest.mark.parametrize("name", ["doubles", "across"])
 def test_rows_that_begin_anywhere_take_no_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where registers are few, rows are in runs only if all of them begin at multiples of 16 bytes."""
+    """Rows are in runs only if all of them begin at multiples of 16 bytes, where registers are few."""
     counted = Counted(monkeypatch)
     check(name, 3, 129)
     assert counted.in_runs == 0

@@ -38,7 +38,7 @@ FEWEST_CHAINS = 8
 """Independent sums needed to hide the latency of a multiply-add on two units."""
 
 LINE_BYTES = 64
-"""Of a cache."""
+"""The bytes of a line of the caches."""
 
 _SPLIT = 8
 """Registers for the parts of words where no instruction multiplies pairs."""
