@@ -62,14 +62,14 @@ NARROW = 4
 
 @dataclass(frozen=True)
 class Row:
-    """What is known of a row: its softmax so far, and what its weights weigh, a vector of f32."""
+    """The state of a row: its softmax so far, and what its weights weigh, a vector of f32."""
 
     state: RowState
     sums: ir.Value
 
     @property
     def values(self) -> Values:
-        """What a loop carries."""
+        """The values that a loop carries."""
         return [self.state.peak, self.state.total, self.sums]
 
     @staticmethod
@@ -157,7 +157,7 @@ class FewQueries:
     # ---- keys -------------------------------------------------------------------------------------------------------
 
     def _walk(self, first: ir.Value, begin: ir.Value, count: ir.Value) -> list[Row]:
-        """What this group finds of the rows from `first` on and its keys, of `count` of the block from `begin` on."""
+        """The results of this group for the rows from `first` on and its keys, of `count` of the block from `begin` on."""
         last = plus(self.sides.rows, -1)
         rows = [arith.minui(plus(first, i), last) for i in range(self.count)]
         queries = [self._wide(v) for v in self._pieces([(self.sides.query, row, self.depth) for row in rows])]
@@ -311,7 +311,7 @@ class FewQueries:
         when(is_first, lambda: self.parts.store(state, [place]))
 
     def _gather(self, first: ir.Value) -> list[Row]:
-        """What blocks have left of the rows from `first` on: each group has neighbouring parts, in their order."""
+        """The parts that blocks have left of the rows from `first` on: each group has neighbouring parts, in their order."""
         last, count = plus(self.sides.rows, -1), self.parts.number()
         each = ceil_div(count, index_constant(THREADS // self.lanes))
         begin = arith.minui(arith.muli(self.group, each), count)

@@ -63,7 +63,7 @@ class Nonzero:
             when(is_split, self.parts.finish)
 
     def _before(self, begin: ir.Value) -> ir.Value:
-        """How many elements before the part that begins there are true."""
+        """The number of true elements before the part that begins there."""
         long = ir.IntegerType.get_signless(64)
         none = arith.constant(long, 0)
 

@@ -157,7 +157,7 @@ class Alike:
 
     @staticmethod
     def of(frame: GpuFrame, form: RunForm) -> Alike:
-        """That of the tensors of a kernel."""
+        """The place where the rows of the tensors of a kernel begin."""
         places = [arith.divui(address_of(frame, v), index_constant(bytes_of(element_type_of(v)))) for v in form.alike]
         found = index_constant(0)
         for place in places[1:]:

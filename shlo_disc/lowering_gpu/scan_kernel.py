@@ -95,7 +95,7 @@ class BlockScan:
         return prefix_of_block(self.frame, combine, self.parts.before(total, none, [line], combine)).total
 
     def _behind(self, start: Values, before: Values) -> Values:
-        """What has been met where so much is before a part, and that at the start of lines."""
+        """The values met before a part, where so much is before it, and those at the start of lines."""
         return [start[0], *joined(start[1:], before)] if self.sums.any else self._join(start, before)
 
     @property

@@ -151,7 +151,7 @@ class Counted:
 
 
 def conflicts(first: np.ndarray, active: np.ndarray, width: int) -> int:
-    """How many groups of threads that access `width` bytes each, 128 bytes together, meet in a bank."""
+    """The number of groups of threads, each accessing `width` bytes, 128 together, that meet in a bank."""
     together = 128 // width
     found = 0
     for lanes in np.arange(len(first)).reshape(-1, together):

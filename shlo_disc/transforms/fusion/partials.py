@@ -63,12 +63,12 @@ class Work(Called, ABC):
     @property
     @abstractmethod
     def length(self) -> Expr:
-        """What is cut."""
+        """The number of elements that are cut into parts."""
 
     @property
     @abstractmethod
     def least(self) -> int:
-        """How much of it a part is, at least."""
+        """The least size of a part."""
 
     @property
     @abstractmethod
@@ -78,7 +78,7 @@ class Work(Called, ABC):
     @property
     @abstractmethod
     def memory(self) -> Memory:
-        """What each block leaves of a part of all results."""
+        """The words that each block leaves of a part of all results."""
 
     @property
     def parts(self) -> Expr:
@@ -244,7 +244,7 @@ class Mask(Work):
 
     @property
     def memory(self) -> Memory:
-        """How many are true."""
+        """The number of true elements."""
         return [((), ir.IntegerType.get_signless(64))]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What tiles of products bring to the second cache: the rows of B that come next, each part by one tile."""
+"""Tiles of products bring the rows of B that come next to the second cache, each part by one tile."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_tiles_share_what_comes_next(m: int, k: int) -> None:
 
 
 def test_rows_in_place_are_fetched_ahead() -> None:
-    """Where few tiles read B that is not packed: row by row. Columns are too few for the kernels of few rows."""
+    """Few tiles read B that is not packed row by row. Columns are too few for the kernels of few rows."""
     calls, _, _ = calls_of(40, 10 * COLUMNS, 500, packs=False, columns=4)
     assert len(calls) > 10
     for call in calls:
