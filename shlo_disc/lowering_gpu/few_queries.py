@@ -157,7 +157,7 @@ class FewQueries:
     # ---- keys -------------------------------------------------------------------------------------------------------
 
     def _walk(self, first: ir.Value, begin: ir.Value, count: ir.Value) -> list[Row]:
-        """The results of this group for the rows from `first` on and its keys, of `count` of the block from `begin` on."""
+        """The results for rows from `first` on and the keys of this group, of the `count` of the block from `begin` on."""
         last = plus(self.sides.rows, -1)
         rows = [arith.minui(plus(first, i), last) for i in range(self.count)]
         queries = [self._wide(v) for v in self._pieces([(self.sides.query, row, self.depth) for row in rows])]
@@ -311,7 +311,7 @@ class FewQueries:
         when(is_first, lambda: self.parts.store(state, [place]))
 
     def _gather(self, first: ir.Value) -> list[Row]:
-        """The parts that blocks have left of the rows from `first` on: each group has neighbouring parts, in their order."""
+        """The parts that blocks have left of rows from `first` on: each group has neighbouring ones, in their order."""
         last, count = plus(self.sides.rows, -1), self.parts.number()
         each = ceil_div(count, index_constant(THREADS // self.lanes))
         begin = arith.minui(arith.muli(self.group, each), count)
