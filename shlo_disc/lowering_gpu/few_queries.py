@@ -157,7 +157,7 @@ class FewQueries:
     # ---- keys -------------------------------------------------------------------------------------------------------
 
     def _walk(self, first: ir.Value, begin: ir.Value, count: ir.Value) -> list[Row]:
-        """The results for rows from `first` on and the keys of this group, of the `count` of the block from `begin` on."""
+        """The results for rows from `first` on and this group's keys, of the block's `count` keys from `begin` on."""
         last = plus(self.sides.rows, -1)
         rows = [arith.minui(plus(first, i), last) for i in range(self.count)]
         queries = [self._wide(v) for v in self._pieces([(self.sides.query, row, self.depth) for row in rows])]
