@@ -21,6 +21,7 @@ from shlo_disc.transforms.decisions import OUTCOMES
 from shlo_disc.verify.fusions import verify_fusions
 from tests.ir.gpu_cases import Run, assert_close, launches_of
 from tests.ir.gpu_emulator import Emulator
+from tests.ir.gpu_mutations import without
 from tests.ir.test_gpu_attention import hiding, mixed, plain, scores
 from tests.ir.test_gpu_epilogues import Texts, check, device_module, lowered
 from tests.run.op_check import random_array
@@ -193,19 +194,6 @@ def launch_changed(change: Callable[[str], str], times: int = 1, blocks: int | N
             assert_close([result], [plain(*given)], 1e-5)
 
 
-def without(pattern: str, number: int) -> Callable[[str], str]:
-    """Leaves out one of the lines that hold a pattern, of as many as there are."""
-
-    def change(text: str) -> str:
-        lines = text.splitlines(keepends=True)
-        at = [i for i, line in enumerate(lines) if re.search(pattern, line)]
-        assert len(at) == COUNTS[pattern]
-        del lines[at[number]]
-        return "".join(lines)
-
-    return change
-
-
 COUNTS = {r"llvm\.fence": 2, r"memref\.atomic_rmw assign": 1, r"gpu\.barrier": 9}
 
 
@@ -216,13 +204,13 @@ def test_a_kernel_can_be_launched_again(blocks: int | None) -> None:
 
 def test_the_last_block_resets_the_ticket() -> None:
     with pytest.raises(AssertionError):
-        launch_changed(without(r"memref\.atomic_rmw assign", 0), 2)
+        launch_changed(without(r"memref\.atomic_rmw assign", 0, COUNTS), 2)
 
 
 @pytest.mark.parametrize("fence", [0, 1])
 def test_no_fence_can_be_left_out(fence: int) -> None:
     with pytest.raises(AssertionError, match="two blocks touch one element, and one writes it"):
-        launch_changed(without(r"llvm\.fence", fence))
+        launch_changed(without(r"llvm\.fence", fence, COUNTS))
 
 
 def test_a_ticket_has_to_be_atomic() -> None:
@@ -240,7 +228,7 @@ def test_a_ticket_has_to_be_atomic() -> None:
 def test_no_barrier_can_be_left_out(barrier: int) -> None:
     """The last one stands between two items of a block."""
     with pytest.raises(AssertionError, match="two (threads|blocks) touch one element"):
-        launch_changed(without(r"gpu\.barrier", barrier), blocks=1 if barrier == 8 else None)
+        launch_changed(without(r"gpu\.barrier", barrier, COUNTS), blocks=1 if barrier == 8 else None)
 
 
 # ---- what is not split ----------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.transforms.decisions import OUTCOMES
 from tests.ir.gpu_cases import launches_of
 from tests.ir.gpu_emulator import Emulator
+from tests.ir.gpu_mutations import without
 from tests.ir.test_gpu_epilogues import device_module, lowered
 
 PART = GPU_POLICY.part_columns
@@ -77,29 +78,20 @@ def test_a_kernel_can_be_launched_again(blocks: int | None) -> None:
 COUNTS = {r"llvm\.fence": 4, r"gpu\.barrier": 7}
 
 
-def without(pattern: str, number: int) -> Callable[[str], str]:
-    """Leaves out one of the lines that hold a pattern, of as many as there are."""
-
-    def change(text: str) -> str:
-        lines = text.splitlines(keepends=True)
-        at = [i for i, line in enumerate(lines) if re.search(pattern, line)]
-        assert len(at) == COUNTS[pattern]
-        del lines[at[number]]
-        return "".join(lines)
-
-    return change
-
-
 @pytest.mark.parametrize("fence", [0, 1])
 def test_no_fence_can_be_left_out(fence: int) -> None:
     with pytest.raises(AssertionError, match="two blocks touch one element, and one writes it"):
-        check(mask_of(3 * PART), without(r"llvm\.fence", fence))
+        check(mask_of(3 * PART), without(r"llvm\.fence", fence, COUNTS))
 
 
 @pytest.mark.parametrize("barrier", range(COUNTS[r"gpu\.barrier"]))
 def test_no_barrier_can_be_left_out(barrier: int) -> None:
     with pytest.raises(AssertionError, match="two (threads|blocks) touch one element"):
-        check(mask_of(3 * PART), without(r"gpu\.barrier", barrier), blocks=1 if barrier in (0, 6) else None)
+        check(
+            mask_of(3 * PART),
+            without(r"gpu\.barrier", barrier, COUNTS),
+            blocks=1 if barrier in (0, 6) else None,
+        )
 
 
 def test_a_short_mask_is_not_split() -> None:

@@ -22,6 +22,7 @@ from shlo_disc.transforms.decisions import OUTCOMES
 from shlo_disc.verify.fusions import verify_fusions
 from tests.ir.gpu_cases import assert_close, emulated, launches_of
 from tests.ir.gpu_emulator import Emulator
+from tests.ir.gpu_mutations import without
 from tests.ir.test_gpu_epilogues import device_module, lowered
 from tests.run.op_check import random_array
 
@@ -130,19 +131,6 @@ def launch_changed(change: Callable[[str], str], times: int = 1, blocks: int | N
 COUNTS = {r"llvm\.fence": 4, r"memref\.atomic_rmw assign": 4, r"memref\.atomic_rmw ori": 1, r"gpu\.barrier": 7}
 
 
-def without(pattern: str, number: int) -> Callable[[str], str]:
-    """Leaves out one of the lines that hold a pattern, of as many as there are."""
-
-    def change(text: str) -> str:
-        lines = text.splitlines(keepends=True)
-        at = [i for i, line in enumerate(lines) if re.search(pattern, line)]
-        assert len(at) == COUNTS[pattern]
-        del lines[at[number]]
-        return "".join(lines)
-
-    return change
-
-
 @pytest.mark.parametrize("blocks", [None, 1, 4])
 def test_a_kernel_can_be_launched_again(blocks: int | None) -> None:
     launch_changed(str, 3, blocks)
@@ -152,14 +140,14 @@ def test_a_kernel_can_be_launched_again(blocks: int | None) -> None:
 def test_numbers_tickets_and_flags_are_set_back(store: int, error: str) -> None:
     """The other one raises a flag: without it blocks wait forever."""
     with pytest.raises(AssertionError, match=error):
-        launch_changed(without(r"memref\.atomic_rmw assign", store))
+        launch_changed(without(r"memref\.atomic_rmw assign", store, COUNTS))
 
 
 @pytest.mark.parametrize(("pattern", "number"), [(r"llvm\.fence", 0), (r"llvm\.fence", 1)])
 def test_no_fence_can_be_left_out(pattern: str, number: int) -> None:
-    """Those of the ticket stand between a block's waiting and the lowering of flags: the emulator has no such order."""
+    """The emulator has no order between a block's waiting and the lowering of flags, where a ticket has its fences."""
     with pytest.raises(AssertionError, match="two blocks touch one element, and one writes it"):
-        launch_changed(without(pattern, number))
+        launch_changed(without(pattern, number, COUNTS))
 
 
 def test_blocks_wait_for_the_parts_before_theirs() -> None:
@@ -174,7 +162,7 @@ def test_blocks_wait_for_the_parts_before_theirs() -> None:
 @pytest.mark.parametrize("barrier", range(COUNTS[r"gpu\.barrier"]))
 def test_no_barrier_can_be_left_out(barrier: int) -> None:
     with pytest.raises(AssertionError, match="two (threads|blocks) touch one element"):
-        launch_changed(without(r"gpu\.barrier", barrier), blocks=1 if barrier in (0, 6) else None)
+        launch_changed(without(r"gpu\.barrier", barrier, COUNTS), blocks=1 if barrier in (0, 6) else None)
 
 
 # ---- what is not split ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ NAMES = program_names(
 
 @pytest.fixture(scope="module")
 def outcomes(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Those of the programs in this session."""
+    """The outcomes of the programs whose rows this session runs."""
     return program_outcomes("tests.pjrt.device_checks", devices=4, programs=program_rows(request))
 
 
