@@ -12,7 +12,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +70,19 @@ def measure(shape: Shape, budget: float) -> dict[str, Any]:
     calls = {"ours": ours(a, b), "onednn": onednn(a, b)}
     results = {name: np.asarray(call()) for name, call in calls.items()}
     error = np.abs(results["ours"] - results["onednn"]).max() / np.abs(results["onednn"]).max()
+    work = 2 * m * n * k / 1e9
+    speed = {name: work / seconds for name, seconds in medians(calls, budget).items()}
+    return {"shape": shape, **speed, "ratio": speed["ours"] / speed["onednn"], "error": float(error)}
+
+
+def medians(calls: Mapping[str, Call], budget: float) -> dict[str, float]:
+    """Seconds of a call of each, which take turns of `budget` seconds in all for each."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(TURNS):
         for name, call in calls.items():
             time.sleep(PAUSE)
             samples[name] += _timed(call, budget / TURNS)
-    work = 2 * m * n * k / 1e9
-    speed = {name: work / statistics.median(values) for name, values in samples.items()}
-    return {"shape": shape, **speed, "ratio": speed["ours"] / speed["onednn"], "error": float(error)}
+    return {name: statistics.median(values) for name, values in samples.items()}
 
 
 def _timed(call: Call, budget: float) -> list[float]:

@@ -16,9 +16,7 @@ import argparse
 import itertools
 import json
 import os
-import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,23 +24,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import AVX2
+from benchmarks.products import THREADS, Call, medians, onednn
 from benchmarks.tables import geometric_mean, table
 
-THREADS = 2
-MODELS = [(768, 768), (768, 2304), (768, 3072), (3072, 768), (36, 108), (144, 200), (200, 80), (200, 600)]
-"""(k, n) of BERT-base and GPT-2: projections and both sides of the MLP; of DIEN: gates, and layers at its end."""
+MODELS = [(768, 768), (768, 2304), (768, 3072), (3072, 768), (36, 36), (36, 108), (108, 200), (200, 1)]
+"""(k, n) of BERT-base and GPT-2: projections and both sides of the MLP; of DIEN: its attention and gates, and the
+layers at its end."""
 LARGE = [(4096, 4096), (4096, 11008), (11008, 4096)]
 ROWS = range(1, 41)
 FEW = range(1, 9)
-TURNS = 5
-PAUSE = 0.002
-"""Seconds, in which the threads of the call before stop spinning."""
 LIMIT, STEP_BACK, SHARE = 1.05, 1.1, 0.9
 UNCACHED = 320 << 20
 """Bytes of weights that are read in turn, of which no cache holds enough."""
 
 Pair = tuple[int, int]
-Call = Callable[[], Any]
 
 
 def random_pairs(count: int, seed: int = 0) -> list[Pair]:
@@ -63,16 +58,6 @@ def ours(w: np.ndarray, passed: bool) -> Callable[[np.ndarray], Any]:
     return (lambda x: program(w, x)) if passed else program.bind(w)
 
 
-def onednn(w: np.ndarray, x: np.ndarray) -> Call:
-    """A call of oneDNN's inner product with weights in a blocked layout."""
-    import torch
-
-    torch.set_num_threads(THREADS)
-    rows = torch.from_numpy(x)
-    weights = torch.ops.mkldnn._reorder_linear_weight(torch.from_numpy(np.ascontiguousarray(w.T)), len(x))
-    return lambda: torch.ops.mkldnn._linear_pointwise(rows, weights, None, "none", [], "")
-
-
 def xla(w: np.ndarray, x: np.ndarray) -> Call:
     """A call of a program that jax.jit has compiled for these shapes."""
     import jax
@@ -88,26 +73,6 @@ def in_turn(calls: Sequence[Call]) -> Call:
     return lambda: next(endless)()
 
 
-def medians(calls: Mapping[str, Call], budget: float) -> dict[str, float]:
-    """Seconds of each; two calls of each turn do not count."""
-    samples: dict[str, list[float]] = {name: [] for name in calls}
-    for _, (name, call) in itertools.product(range(TURNS), calls.items()):
-        time.sleep(PAUSE)
-        samples[name] += timed(call, budget / TURNS / len(calls))
-    return {name: statistics.median(values) for name, values in samples.items()}
-
-
-def timed(call: Call, budget: float) -> list[float]:
-    """Seconds of each of several calls but the first two."""
-    times: list[float] = []
-    end = time.perf_counter() + budget
-    while len(times) < 5 or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return times[2:]
-
-
 def sweep(pair: Pair, rows: Sequence[int], options: argparse.Namespace) -> dict[str, Any]:
     """Times of a pair at all numbers of rows, and what is wrong with them."""
     random = np.random.default_rng(sum(pair))
@@ -116,7 +81,7 @@ def sweep(pair: Pair, rows: Sequence[int], options: argparse.Namespace) -> dict[
     seconds = []
     for m in rows:
         x = random.standard_normal((m, pair[0]), dtype=np.float32)
-        calls: dict[str, Call] = {"ours": partial(product, x), "onednn": onednn(w, x), "xla": xla(w, x)}
+        calls: dict[str, Call] = {"ours": partial(product, x), "onednn": onednn(x, w), "xla": xla(w, x)}
         results = [np.asarray(call()) for call in calls.values()]
         for result in results[1:]:
             np.testing.assert_allclose(results[0], result, rtol=1e-3, atol=1e-3 * np.sqrt(pair[0]))
@@ -144,7 +109,7 @@ def reading(pair: Pair, options: argparse.Namespace) -> dict[str, Any]:
             "ours": in_turn([partial(product, x) for product in products]),
             "reading": in_turn([partial(torch.sum, tensor) for tensor in tensors]),
         }
-        found.append(medians(calls, options.budget * 10))
+        found.append(medians(calls, options.budget * 30))
     return {"pair": pair, "seconds": found, "shares": [one["reading"] / one["ours"] for one in found]}
 
 
@@ -152,7 +117,7 @@ def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.row_sweep", description=__doc__)
     parser.add_argument("--random", type=int, default=40, help="how many random pairs (40)")
-    parser.add_argument("--budget", type=float, default=0.03, help="seconds of calls a number of rows (0.03)")
+    parser.add_argument("--budget", type=float, default=0.01, help="seconds a backend and number of rows (0.01)")
     parser.add_argument("--passed", action="store_true", help="pass the weights with each call")
     parser.add_argument("--memory", action="store_true", help="instead, matrices that no cache holds")
     parser.add_argument("--avx2", action="store_true", help="hold ours and the peers to AVX2")
