@@ -9,7 +9,6 @@ import shutil
 import sys
 import zlib
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # The reference is XLA on the CPU. JAX reads this when it is first imported, so it is set before any test module is.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# Most of its programs are small and run once, for one shape: XLA takes a third of the time without optimising LLVM IR
-# and without the emitters that write MLIR. Its passes over HLO, and so what it computes, are the same. A flag that XLA
-# does not know ends the process, as the second one does with JAX 0.12.
-_FLAGS = ["--xla_backend_optimization_level=0"]
-if version("jaxlib").startswith("0.10."):
-    _FLAGS.append("--xla_cpu_use_fusion_emitters=false")
-os.environ.setdefault("XLA_FLAGS", " ".join(_FLAGS))
+# Most of its programs are small and run once, for one shape: XLA takes a third of the time without optimising LLVM IR.
+# Its passes over HLO are the same. A flag that XLA does not know ends the process.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 # What a pattern raises is a defect, though users get a program without that pattern.
 os.environ.setdefault("SHLO_DISC_STRICT", "1")
 os.environ.setdefault("SHLO_DISC_CODE_CACHE_DIR", "")  # tests compile what they test

@@ -140,9 +140,12 @@ class MockDriver(Streams, TensorMaps):
         raise Refused(ILLEGAL_ADDRESS)
 
     def from_address(self, address: int) -> np.ndarray:
-        """The bytes from an address of the GPU to the end of its block; none at an address of the host's."""
+        """The bytes from an address of the GPU to the end of its block; none at that end or at an address of the host.
+
+        A buffer without elements, such as the partials of a reduction that is not split, may lie at the end of a block.
+        """
         for start, block in self._blocks.items():
-            if start <= address < start + block.nbytes:
+            if start <= address <= start + block.nbytes:
                 return block[address - start :]
         if address >= FIRST_ADDRESS:
             self.mistakes.append(f"a kernel is told {address:#x}, which is not allocated")

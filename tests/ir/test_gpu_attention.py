@@ -295,8 +295,12 @@ def test_queries_keys_and_values_are_read_where_they_lie_together(dtype: str) ->
     starts = re.findall(r"start = (\d+)", str(lowered(function, *arguments).snapshots["fuse"]))
     assert sorted(set(starts)) == ["32", "64"]
     check(function, arguments, {"b": 2, "s": 5}, {"b": 1, "s": 67}, tolerance=TOLERANCE.get(dtype, 1e-5))
-    ptx = shlo_disc.compile(function, target="cuda:sm_80", args=arguments).as_text("ptx")
-    assert ("cp.async" in ptx) == (dtype == "bfloat16")
+    for precision in (None, "highest"):
+        options = shlo_disc.Options(matmul_precision=precision)
+        ptx = shlo_disc.compile(function, target="cuda:sm_80", args=arguments, options=options).as_text("ptx")
+        _, attention = ptx.split(".entry attention")
+        tensor_cores = dtype == "bfloat16" or precision is None
+        assert ("cp.async" in attention) == ("mma.sync" in attention) == tensor_cores
 
 
 # ---- jax.nn.dot_product_attention -----------------------------------------------------------------------------------

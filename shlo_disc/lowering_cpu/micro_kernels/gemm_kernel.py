@@ -13,8 +13,8 @@ as many rows as fit leave enough registers for the row of B and a repeated word 
 
 A lies in blocks of `DEPTH` along k, within a block row by row: element (r, k) is at
 `(k / DEPTH * rows + r) * DEPTH + k % DEPTH`, so that one pointer reaches all rows at constant distances. Rows of B and
-of C are `b_step` and `c_step` elements apart. For each row of B, a tile prefetches as many bytes from `fetch` on into the
-second cache, and adds `fetch_step` bytes to it: the caller chooses what is needed next. Any address will do, as a
+of C are `b_step` and `c_step` elements apart. For each row of B, a tile prefetches as many bytes from `fetch` on into
+the second cache, and adds `fetch_step` bytes to it: the caller chooses what is needed next. Any address will do, as a
 prefetch never faults. Tiles of few rows, and those of AMX, prefetch nothing.
 """
 
