@@ -15,7 +15,8 @@ A lies in blocks of `DEPTH` along k, within a block row by row: element (r, k) i
 `(k / DEPTH * rows + r) * DEPTH + k % DEPTH`, so that one pointer reaches all rows at constant distances. Rows of B and
 of C are `b_step` and `c_step` elements apart. For each row of B, a tile prefetches as many bytes from `fetch` on into
 the second cache, and adds `fetch_step` bytes to it: the caller chooses what is needed next. Any address will do, as a
-prefetch never faults. Tiles of few rows, and those of AMX, prefetch nothing.
+prefetch never faults. Tiles of at most half of the rows take a null pointer as well, and prefetch nothing then: they
+wait for their loads, of which a prefetch takes the place where the caches have B. Tiles of AMX never prefetch.
 """
 
 from __future__ import annotations
@@ -67,8 +68,14 @@ def micro_kernels(tile: GemmTile) -> list[tuple[str, str]]:
     """The functions' names and their text in the LLVM dialect; the last one, of the tile's name, chooses by `rows`."""
     if multiplier_of(tile).name in AMX:
         return [(tile.name, amx_kernel.amx_kernel(tile.name, multiplier_of(tile), _ARGUMENTS, DEPTH))]
-    kernels = [(f"{tile.name}_{rows}", _kernel(tile, rows)) for rows in range(1, tile.rows + 1)]
-    return [*kernels, (tile.name, _chooser(tile))]
+    writers = [_Kernel(tile, rows, fetches=True) for rows in range(1, tile.rows + 1)]
+    writers += [_Kernel(tile, rows, fetches=False) for rows in _few_rows(tile)]
+    return [*((writer.name, writer.text()) for writer in writers), (tile.name, _chooser(tile))]
+
+
+def _few_rows(tile: GemmTile) -> range:
+    """The numbers of rows for which loads are what a tile waits for."""
+    return range(1, tile.rows // 2 + 1)
 
 
 SIGNATURE = TILE.llvm_parameters.removeprefix("i64, ")
@@ -92,23 +99,23 @@ def _chooser(tile: GemmTile) -> str:
     cases = ", ".join(f"{rows}: ^rows{rows}" for rows in range(1, tile.rows))
     lines = [
         f"llvm.func @{tile.name}(%rows: i64, {_ARGUMENTS}) {{",
+        "  %null = llvm.mlir.zero : !llvm.ptr",
+        '  %is_near = llvm.icmp "eq" %fetch, %null : !llvm.ptr',
         f"  llvm.switch %rows : i64, ^rows{tile.rows} [{cases}]",
     ]
+    few = _few_rows(tile)
     for rows in range(1, tile.rows + 1):
-        lines += [
-            f"^rows{rows}:",
-            f"  llvm.call @{tile.name}_{rows}({_NAMES}) : ({SIGNATURE}) -> ()",
-            "  llvm.return",
-        ]
+        lines.append(f"^rows{rows}:")
+        if rows in few:
+            lines += [f"  llvm.cond_br %is_near, ^near{rows}, ^far{rows}", f"^near{rows}:"]
+            lines += _call(f"{tile.name}_{rows}_near")
+            lines.append(f"^far{rows}:")
+        lines += _call(f"{tile.name}_{rows}")
     return "\n".join([*lines, "}"])
 
 
-def _kernel(tile: GemmTile, rows: int) -> str:
-    writer = _Kernel(tile, rows)
-    writer.write()
-    body = "\n".join(writer.lines)
-    head = f"llvm.func @{tile.name}_{rows}({_ARGUMENTS})"
-    return f"{head} {{\n{body}\n  llvm.return\n}}"
+def _call(kernel: str) -> list[str]:
+    return [f"  llvm.call @{kernel}({_NAMES}) : ({SIGNATURE}) -> ()", "  llvm.return"]
 
 
 class _Kernel(LlvmWriter):
@@ -118,7 +125,7 @@ class _Kernel(LlvmWriter):
     its own. Where A is given 128 too large, there is one more row of sums, of 128 times B, to be taken off.
     """
 
-    def __init__(self, tile: GemmTile, rows: int):
+    def __init__(self, tile: GemmTile, rows: int, fetches: bool):
         super().__init__()
         self.tile = tile
         self.rows = rows
@@ -130,7 +137,8 @@ class _Kernel(LlvmWriter):
         self.vector = f"vector<{tile.lanes}x{self.multiplier.sums}>"
         self.alignment = f"{{alignment = {_BYTES[self.multiplier.word]} : i64}}"
         self.sum_types = [self.vector] * (self.registers * self.chains)
-        self.fetches = 2 * rows > tile.rows  # with fewer rows, B comes as fast without
+        self.fetches = fetches
+        self.name = f"{tile.name}_{rows}" if fetches else f"{tile.name}_{rows}_near"
 
     # ---- ops --------------------------------------------------------------------------------------------------------
 
@@ -181,7 +189,13 @@ class _Kernel(LlvmWriter):
     _HERE: ClassVar[list[str]] = ["!llvm.ptr", "!llvm.ptr", "!llvm.ptr", "i64"]
     """Types of what the loops carry besides sums: where A, B and what is fetched stand, and how much of k is left."""
 
-    def write(self) -> None:
+    def text(self) -> str:
+        """The function."""
+        self._write()
+        body = "\n".join(self.lines)
+        return f"llvm.func @{self.name}({_ARGUMENTS}) {{\n{body}\n  llvm.return\n}}"
+
+    def _write(self) -> None:
         """All blocks."""
         self.zero, self.depth = self.constant(0), self.constant(DEPTH)
         none = self._splat(0 if self.multiplier.sums == "i32" else 0.0, self.vector)

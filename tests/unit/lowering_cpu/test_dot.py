@@ -56,8 +56,12 @@ def test_columns_become_rows() -> None:
 
 
 @pytest.mark.parametrize("vector_bits", (256, 512))
-def test_tiles_of_many_rows_fetch_ahead(vector_bits: int) -> None:
-    """As many lines as a row of B has, for each; tiles of few rows wait for memory anyway."""
+def test_tiles_fetch_ahead(vector_bits: int) -> None:
+    """As many lines as a row of B has, for each; those of few rows have a form that does not."""
     tile = tile_of("f32", CpuOptions(vector_bits))
-    counts = [text.count("prefetch") for _, text in micro_kernels(tile)[:-1]]
-    assert counts == [0] * (tile.rows // 2) + [vector_bits // 256] * (tile.rows - tile.rows // 2)
+    lines = vector_bits // 256
+    counts = {name: text.count("prefetch") for name, text in micro_kernels(tile)[:-1]}
+    assert {name for name, count in counts.items() if count == 0} == {
+        f"{tile.name}_{rows}_near" for rows in range(1, tile.rows // 2 + 1)
+    }
+    assert counts[f"{tile.name}_{tile.rows}"] == lines

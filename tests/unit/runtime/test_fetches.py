@@ -42,28 +42,43 @@ class Call(NamedTuple):
         )
 
 
-def calls_of(m: int, n: int, k: int, packs: bool, columns: int = COLUMNS) -> tuple[list[Call], int, int]:
-    """The calls of tiles for one product, and where B, or its packed form, begins and ends."""
-    a, b, c = (np.zeros(shape, np.float32) for shape in ((m, k), (k, n), (m, n)))
-    calls: list[Call] = []
-    tile = _TILE(lambda *arguments: calls.append(Call(*arguments)))
-    none = [0] * 4
-    words = [0, 0, *none, *none, *none, *none, m, n, k, k, 1, n, 1, n, 1, a.ctypes.data, b.ctypes.data, c.ctypes.data]
-    end = [ctypes.cast(tile, _POINTER).value, ROWS, columns]
-    device = Client(threads=1).native_device
-    used = b
-    if packs:
-        used = np.zeros(_native.pack_right(device, [*words, 0, *end], 0), np.float32)
-        _native.pack_right(device, [*words, used.ctypes.data, *end], used.ctypes.data)
-    _native.dot(device, [*words, used.ctypes.data if packs else 0, *end])
-    return calls, used.ctypes.data, used.ctypes.data + used.nbytes
+class Product:
+    """A product of `m` rows by a matrix, which is packed or read where it lies, on one thread."""
+
+    def __init__(self, m: int, n: int, k: int, packs: bool, columns: int = COLUMNS):
+        self.arrays = a, b, c = [np.zeros(shape, np.float32) for shape in ((m, k), (k, n), (m, n))]
+        self.calls: list[Call] = []
+        self.tile = _TILE(lambda *arguments: self.calls.append(Call(*(word or 0 for word in arguments))))
+        none, places = [0] * 4, [array.ctypes.data for array in self.arrays]
+        self.words = [0, 0, *none, *none, *none, *none, m, n, k, k, 1, n, 1, n, 1, *places]
+        self.end = [ctypes.cast(self.tile, _POINTER).value, ROWS, columns]
+        self.device = Client(threads=1).native_device
+        self.packed = np.zeros(0, np.float32)
+        if packs:
+            self.packed = np.zeros(_native.pack_right(self.device, [*self.words, 0, *self.end], 0), np.float32)
+            place = self.packed.ctypes.data
+            _native.pack_right(self.device, [*self.words, place, *self.end], place)
+
+    def run(self) -> list[Call]:
+        """The calls of tiles."""
+        self.calls.clear()
+        place = self.packed.ctypes.data if self.packed.size else 0
+        _native.dot(self.device, [*self.words, place, *self.end])
+        return list(self.calls)
+
+
+def calls_of(m: int, n: int, k: int, packs: bool, columns: int = COLUMNS) -> tuple[list[Call], int]:
+    """The calls of tiles for one product, and where B, or its packed form, ends."""
+    product = Product(m, n, k, packs, columns)
+    used = product.packed if packs else product.arrays[1]
+    return product.run(), used.ctypes.data + used.nbytes
 
 
 @pytest.mark.parametrize("k", [64, 384, 385, 500, 768, 1100])
-@pytest.mark.parametrize("m", [14, 43, 100, 168, 400])
+@pytest.mark.parametrize("m", [3, 7, 8, 14, 15, 43, 100, 168, 400])
 def test_tiles_share_what_comes_next(m: int, k: int) -> None:
     """While rows of a panel are multiplied, all rows that are used after them are fetched, each about once."""
-    calls, _, end = calls_of(m, 3 * COLUMNS, k, packs=True)
+    calls, end = calls_of(m, 3 * COLUMNS, k, packs=True)
     groups = [list(group) for _, group in groupby(calls, key=lambda call: call.b)]
     assert len(groups) > 2
     for tiles, after in pairwise(groups):
@@ -84,7 +99,7 @@ def test_tiles_share_what_comes_next(m: int, k: int) -> None:
 
 def test_rows_in_place_are_fetched_ahead() -> None:
     """Few tiles read B that is not packed row by row. Columns are too few for the kernels of few rows."""
-    calls, _, _ = calls_of(40, 10 * COLUMNS, 500, packs=False, columns=4)
+    calls, _ = calls_of(40, 10 * COLUMNS, 500, packs=False, columns=4)
     assert len(calls) > 10
     for call in calls:
         assert call.b_step == 10 * COLUMNS
@@ -93,6 +108,48 @@ def test_rows_in_place_are_fetched_ahead() -> None:
 
 def test_copies_fetch_nothing() -> None:
     """Panels that are copied to a thread's own memory are in the cache already."""
-    calls, _, _ = calls_of(100, 3 * COLUMNS, 100, packs=False)
+    calls, _ = calls_of(100, 3 * COLUMNS, 100, packs=False)
     assert {call.b for call in calls} == {call.fetch for call in calls}
     assert all(call.b_step == COLUMNS and call.fetch_step == 0 for call in calls)
+
+
+def fetches(product: Product) -> set[bool]:
+    """Whether tiles fetch what comes next, where anything does."""
+    end = product.packed.ctypes.data + product.packed.nbytes
+    calls = [call for call in product.run() if call.b + call.k * ROW_BYTES < end]
+    assert len(calls) > 2
+    return {call.fetch_step > 0 for call in calls}
+
+
+@pytest.mark.parametrize("m", [2, 7])
+def test_few_rows_fetch_what_the_caches_do_not_have(m: int) -> None:
+    """A matrix is near where it was read within the last MB, and not where more was read since."""
+    small, large = (Product(m, n * COLUMNS, 512, packs=True) for n in (5, 20))
+    assert small.packed.nbytes < 1 << 20 < large.packed.nbytes
+    assert fetches(small) == {True}  # read for the first time
+    assert fetches(small) == fetches(small) == {False}
+    assert all(call.fetch == 0 for call in small.run())
+    assert fetches(large) == fetches(large) == {True}
+    assert fetches(small) == {True}
+    assert fetches(small) == {False}
+
+
+def test_other_products_displace_a_matrix() -> None:
+    """Products of many rows read as much, and fetch in any case."""
+    few, many = Product(3, 5 * COLUMNS, 512, packs=True), Product(40, 20 * COLUMNS, 512, packs=True)
+    assert (fetches(few), fetches(few)) == ({True}, {False})
+    assert fetches(many) == fetches(many) == {True}
+    assert (fetches(few), fetches(few)) == ({True}, {False})
+
+
+def test_a_tile_of_few_rows_does_its_part_for_larger_ones() -> None:
+    """15 rows are a tile of 8 and one of 7, which fetch alike, however near the matrix is."""
+    product = Product(15, 5 * COLUMNS, 300, packs=True)
+    assert {call.rows for call in product.run()} == {7, 8}
+    assert fetches(product) == {True}
+
+
+def test_a_matrix_in_place_is_not_fetched_for_few_rows() -> None:
+    calls, _ = calls_of(5, 10 * COLUMNS, 500, packs=False, columns=4)
+    assert len(calls) > 10
+    assert all(call.fetch == 0 for call in calls)

@@ -238,7 +238,7 @@ template <typename T> void Attention<T>::multiply_keys(const Block &block, Atten
       const T *left = scratch.query + row * padded;
       T *scores = scratch.scores + row * p_.n + panel * columns_;
       int64_t width = p_.n - panel * columns_;
-      Ahead ahead = ahead_of(right, step, columns_, d_);
+      Ahead ahead = unless_few(ahead_of(right, step, columns_, d_), rows, p_.tile_rows);
       if (width >= columns_) {
         p_.tile(rows, left, right, step, scores, p_.n, d_, 0, ahead.first, ahead.step);
         continue;
@@ -400,7 +400,7 @@ template <typename T> void Attention<T>::multiply_values(const Block &block, Att
       const T *right = values + (first / elements - k0) * step;
       int64_t count = format_.words(end - first);
       for (int64_t panel = 0; panel < value_panels_; ++panel) {
-        Ahead ahead = ahead_of(right + panel * panel_size, step, columns_, count);
+        Ahead ahead = unless_few(ahead_of(right + panel * panel_size, step, columns_, count), rows, p_.tile_rows);
         p_.tile(rows, scratch.weights, right + panel * panel_size, step, out + panel * columns_,
                 direct_ ? p_.result_m : wide, count, first != columns.first, ahead.first, ahead.step);
       }

@@ -224,7 +224,7 @@ void Gradient<T>::run_block(const Entry &entry, const Block &block, const Gradie
 template <typename T>
 void Gradient<T>::multiply_tile(int64_t rows, const T *left, const T *panel, T *sums, int64_t step, int64_t depth,
                                 bool adds) const {
-  Ahead ahead = ahead_of(panel, columns_, columns_, depth);
+  Ahead ahead = unless_few(ahead_of(panel, columns_, columns_, depth), rows, tile_rows_);
   p_.tile(rows, left, panel, columns_, sums, step, depth, adds, ahead.first, ahead.step);
 }
 

@@ -4,6 +4,7 @@
 #include "gemm_blocks.h"
 #include "gemm_formats.h"
 #include "packing.h"
+#include "reuse.h"
 
 #include <algorithm>
 #include <cstring>
@@ -30,6 +31,7 @@ constexpr int64_t kPageBytes = 4096;            // of memory, and of a way of th
 constexpr int64_t kCachedBytes = 8 << 20;       // of a matrix that the last cache is likely to hold
 constexpr int64_t kBytesAhead = 256;            // of a row of B, fetched before they are used
 constexpr int64_t kRowBytes = 2048;             // of a row of B, at least, for one item
+constexpr int64_t kNearBytes = 1 << 20;         // of what a thread reads, which its second cache is taken to hold
 constexpr int64_t kItemsPerThread = 4;          // enough to even out a thread that loses its processor
 static_assert(kStagedRows >= kMostRows);
 static_assert(sizeof(DiscDot) == 41 * sizeof(int64_t)); // as lowering_cpu/host.py fills them
@@ -59,6 +61,7 @@ private:
     int64_t first_panel = 0, end_panel = 0;
     bool adds_to_result = false; // sums of pieces of k meet in C itself
     bool is_packed_now = false;  // for this call, a window at a time
+    bool is_near = false;        // few rows, and the caches have what was packed before
   };
   /// Panels of all products whose right-hand sides are packed at a time, unless they were before, and the items of work
   /// that make what depends on them.
@@ -91,6 +94,7 @@ private:
   void choose_blocks();
   int64_t groups_of(int64_t panels) const;
   bool is_packed_by_call(const DiscDot &dot) const;
+  bool is_near(const DiscDot &dot) const;
   void pack_window(ThreadPool &pool, const Window &window) const;
   void run_items(const Window &window, int64_t begin, int64_t end) const;
   void run_item(const Window &window, const Block &block, int64_t group, bool is_packed, const Scratch &scratch) const;
@@ -151,7 +155,7 @@ Gemm<T>::Gemm(const DiscDot &first, const RowSource *source, int threads)
     int64_t end = panels_ + divide_up(dot->n, columns_);
     bool adds = dot->c_n == 1 && !has_tile_epilogue(*dot);
     bool packs = is_packed_by_call(*dot) && (slab_ = Scratch::slab()) != nullptr;
-    part_[parts_++] = {dot, panels_, end, adds, packs};
+    part_[parts_++] = {dot, panels_, end, adds, packs, is_near(*dot)};
     panels_ = end;
     stages_ |= !adds;
     is_ragged |= dot->n % columns_ != 0;
@@ -169,6 +173,15 @@ Gemm<T>::Gemm(const DiscDot &first, const RowSource *source, int threads)
 template <typename T> bool Gemm<T>::is_packed_by_call(const DiscDot &dot) const {
   return dot.packed == nullptr && tiles_ >= kTilesInPlace && entries_ == 1 && k_ > 0 &&
          dot.k * dot.n * format_.element_bytes > kBlockBytes && panel_bytes() * kFewestOfWindow <= kSlabBytes;
+}
+
+/// Notes that a packed matrix is read. Whether few rows find it in the threads' second caches, where it was read not
+/// long ago.
+template <typename T> bool Gemm<T>::is_near(const DiscDot &dot) const {
+  if (dot.packed == nullptr)
+    return false;
+  int64_t between = bytes_since(dot.packed, entries_ * divide_up(dot.n, columns_) * panel_bytes());
+  return has_few(a_.m, a_.tile_rows) && between <= kNearBytes * threads_;
 }
 
 /// As many tiles as their rows fit the scratch, evenly divided.
@@ -343,6 +356,8 @@ void Gemm<T>::run_panels(const Block &block, const Piece &piece, const Rows &row
       next = row_of(tile + 1) - block.first_row;
       const T *rows_of_a = a + row * padded + (rows.k - behind) * (next - row) + behind;
       Ahead ahead = ahead_of_tile(piece, rows, panel, right, b_step, tile - block.first_tile, tiles);
+      if (b_step != columns_ || piece.part->is_near)
+        ahead = unless_few(ahead, next - row, a_.tile_rows);
       a_.tile(next - row, rows_of_a, right, b_step, c + row * c_step, c_step, rows.count, piece.k0 + rows.k != 0,
               ahead.first, ahead.step);
     }

@@ -27,10 +27,19 @@ constexpr int64_t kRowsAhead = 32;                // of B, fetched where they ar
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// The bytes that a tile brings to the second cache while it multiplies: from `first` on, with each row of B `step` more.
+/// `first` may be null where a tile has few rows, as `has_few` says: nothing is fetched then.
 struct Ahead {
   const void *first;
   int64_t step;
 };
+
+/// Whether a tile of `rows` rows, of at most `most`, waits for its loads of B rather than for its sums.
+inline bool has_few(int64_t rows, int64_t most) { return 2 * rows <= most; }
+
+/// What a tile fetches of rows that the caches have: nothing if it has few, for a prefetch takes the place of a load.
+inline Ahead unless_few(Ahead ahead, int64_t rows, int64_t most) {
+  return has_few(rows, most) ? Ahead{nullptr, 0} : ahead;
+}
 
 /// The part of tile `tile` of `tiles` of the `words` at `next`, which are used after the rows of B that all of them
 /// multiply by, `rows` in number. A tile fetches its part evenly: a burst would keep it waiting.

@@ -85,7 +85,7 @@ private:
   }
 
   void multiply(const Scratch &scratch, int64_t rows, const T *panel, T *c, int64_t c_step) const {
-    Ahead ahead = ahead_of(panel, columns_, columns_, k_);
+    Ahead ahead = unless_few(ahead_of(panel, columns_, columns_, k_), rows, dot_.tile_rows);
     dot_.tile(rows, scratch.panel<T>(), panel, columns_, c, c_step, k_, 0, ahead.first, ahead.step);
   }
 
