@@ -30,7 +30,6 @@ constexpr int64_t kMostTiles = 3;            // of rows of A, for which B is rea
 constexpr int64_t kRowsByStrips = 80;        // of A, at least, where strips take less time than packed tiles
 constexpr int64_t kRowsOfSmall = 36;         // the same where B is small
 constexpr int64_t kSmallBytes = 256 << 10;   // of B, below which tiles take no longer than strips
-constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
 constexpr int64_t kMostSums = 3;             // rows of A for sums, with registers of 256 bits
 constexpr int64_t kMostWideSums = 2;         // the same with 512 bits, where B comes from memory
 constexpr int64_t kFewestColumns = 64;       // of B whose rows are dense
@@ -214,6 +213,8 @@ int64_t most_rows_in_place(const DiscDot &dot) {
   int64_t by_strips = dot.format > 1 || dot.b_n != 1 ? 0 : is_small ? kRowsOfSmall : kRowsByStrips;
   return std::max(kMostTiles * dot.tile_rows, by_strips);
 }
+
+bool has_few_dots(const DiscDot &dot) { return dot.m <= dots::kRows && way_of(dot) == Way::kDots; }
 
 bool has_few_rows(const DiscDot &dot) {
   if (dot.packed != nullptr || dot.k <= 0 || dot.m > dot.n)

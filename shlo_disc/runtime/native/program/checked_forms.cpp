@@ -22,18 +22,21 @@ bool gains_by_check(const DiscDot &dot, const OfferedForm &form) {
   return !form.reads_array() || dot.format > 1 || dot.m > most_rows_in_place(dot);
 }
 
-/// Whether a product loses little where its right-hand side lies: up to a fifth of its time, for dense rows of floats.
-bool loses_little(const DiscDot &dot) {
-  return dot.format <= 1 && dot.b_n == 1 && dot.batch_rank == 0 && dot.b_k >= dot.n;
+/// The rent of a product whose right-hand side is not packed, in uses: what it loses of the price of packing, which is paid
+/// at once where that is more than a fifth of its time.
+int64_t rent_of(const DiscDot &dot) {
+  int64_t bytes = dot.k * dot.n * gemm::format_of(dot.format).element_bytes;
+  bool is_large = dot.format <= 1 && dot.batch_rank == 0 && bytes >= kLargeBytes;
+  if (is_large && has_few_dots(dot) && dot.b_n >= dot.k)
+    return bytes < kUncachedBytes ? 1 : 0;
+  if (is_large && dot.b_n == 1 && dot.b_k >= dot.n)
+    return dot.m > most_rows_in_place(dot) ? kUsesOfMoreRows : 1;
+  return kUsesInPlace + 1;
 }
 
 /// Counts a product of an array that is not packed. Whether it pays for a packed form, which takes as much memory as the
 /// array: products that lose little by a large one rent until they have paid the price.
-bool counted_one_pays(const DiscDot &dot, OfferedForm &form) {
-  int64_t bytes = dot.k * dot.n * gemm::format_of(dot.format).element_bytes;
-  int64_t uses = dot.m > most_rows_in_place(dot) ? kUsesOfMoreRows : 1;
-  return bytes < kLargeBytes || !loses_little(dot) || form.count_uses(uses) > kUsesInPlace;
-}
+bool counted_one_pays(const DiscDot &dot, OfferedForm &form) { return form.count_uses(rent_of(dot)) > kUsesInPlace; }
 
 } // namespace
 
