@@ -114,7 +114,7 @@ def test_copies_fetch_nothing() -> None:
 
 
 def fetches(product: Product) -> set[bool]:
-    """Whether tiles fetch what comes next, where anything does."""
+    """Tells whether tiles fetch what comes next, where anything does."""
     end = product.packed.ctypes.data + product.packed.nbytes
     calls = [call for call in product.run() if call.b + call.k * ROW_BYTES < end]
     assert len(calls) > 2
