@@ -51,8 +51,11 @@ def _is_asked_for(platform: str) -> bool:
     return platform in (getattr(jax.config, "jax_platforms", None) or "").split(",")
 
 
-def gpu_client_options() -> dict[str, int | list[int]]:
-    """The options of the client of GPUs: the numbers of all, or of JAX's flag `jax_cuda_visible_devices`."""
+def gpu_client_options() -> dict[str, int | str | list[int]]:
+    """The options of the client of GPUs: the numbers of all, or of JAX's flag `jax_cuda_visible_devices`.
+
+    With `jax.distributed`, those of `client_options`, with XLA's time limit for GPUs.
+    """
     from jax._src import xla_bridge
 
     from shlo_disc.runtime.native_module import Gpu
@@ -61,7 +64,8 @@ def gpu_client_options() -> dict[str, int | list[int]]:
     gpus = list(range(Gpu.count())) if visible == "all" else [int(number) for number in str(visible).split(",")]
     if not gpus:
         raise RuntimeError("there is no GPU on this machine")
-    return {"gpus": gpus, "trusts_programs": 1}
+    job = _job_options(GPU_PLATFORM, "xla_gpu_nccl_termination_timeout_seconds")
+    return {"gpus": gpus, "trusts_programs": 1, **job}
 
 
 def client_options() -> dict[str, int | str]:
@@ -73,7 +77,7 @@ def client_options() -> dict[str, int | str]:
     processes find this one.
     """
     import jax
-    from jax._src import distributed, xla_bridge
+    from jax._src import xla_bridge
 
     options: dict[str, int | str] = {}
     count = getattr(jax.config, "jax_num_cpu_devices", -1)
@@ -81,19 +85,29 @@ def client_options() -> dict[str, int | str]:
         count = _xla_flag("xla_force_host_platform_device_count") or 1
     options["device_count"] = count
     options["trusts_programs"] = 1  # jaxlib has serialised them from modules in memory, whatever JAX was given
-    if distributed.global_state.client is not None:
-        timeout = _xla_flag("xla_cpu_collective_timeout_seconds")
-        if timeout:
-            options["collective_timeout_seconds"] = timeout
-        failure = _load_mpi()
-        if failure:
-            options["mpi_failure"] = failure
-        if _is_asked_for(PLATFORM):
-            options["address"] = os.environ.get(ADDRESS_VARIABLE) or _own_address(distributed.global_state)
-            _leave_at_exit()
+    options.update(_job_options(PLATFORM, "xla_cpu_collective_timeout_seconds"))
     wanted = getattr(xla_bridge, "_CPU_ENABLE_ASYNC_DISPATCH", None)
     options["asynchronous"] = int(wanted is None or wanted.value)
     _wait_at_exit()  # the last to be registered is the first to be called: before the process leaves its job
+    return options
+
+
+def _job_options(platform: str, timeout_flag: str) -> dict[str, int | str]:
+    """What the processes of a job need to know to find each other; nothing without `jax.distributed`."""
+    from jax._src import distributed
+
+    options: dict[str, int | str] = {}
+    if distributed.global_state.client is None:
+        return options
+    timeout = _xla_flag(timeout_flag)
+    if timeout:
+        options["collective_timeout_seconds"] = timeout
+    failure = _load_mpi(platform)
+    if failure:
+        options["mpi_failure"] = failure
+    if _is_asked_for(platform):
+        options["address"] = os.environ.get(ADDRESS_VARIABLE) or _own_address(distributed.global_state)
+        _leave_at_exit()
     return options
 
 
@@ -115,10 +129,10 @@ def _xla_flag(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _load_mpi() -> str:
+def _load_mpi(platform: str) -> str:
     """Load and initialise the MPI library that mpi4py finds, which also finalises it. Returns why it is not."""
-    if not _is_asked_for(PLATFORM):  # other platforms' jobs are no concern of ours
-        return f"JAX_PLATFORMS does not name {PLATFORM}"
+    if not _is_asked_for(platform):  # other platforms' jobs are no concern of ours
+        return f"JAX_PLATFORMS does not name {platform}"
     try:
         importlib.import_module("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:

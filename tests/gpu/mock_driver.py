@@ -106,6 +106,8 @@ class MockDriver(Streams, TensorMaps):
         """Status that the next call of a function is to return."""
         self.mistakes: list[str] = []
         self.launches: list[str] = []
+        self.kernel_seconds = 0.0
+        """How long each kernel takes, at least."""
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._texts: dict[str, Any] = {}
@@ -347,6 +349,8 @@ class MockDriver(Streams, TensorMaps):
 
         def work() -> None:
             self.launches.append(name)
+            if self.kernel_seconds:
+                self._changed.wait_for(lambda: False, self.kernel_seconds)
             kernel(self, grid, block, words)
 
         self._give(stream, work)

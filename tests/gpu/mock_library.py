@@ -12,8 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-_ARGUMENTS = 16
-"""Words that each function takes, which are more than any has; those that a caller does not give may be anything."""
+_ARGUMENTS = 22
+"""Words that each function takes, which are more than any has; those that a caller does not give may be anything.
+
+Six are in registers, and 16 on the stack, as a structure of 128 bytes that is passed by value.
+"""
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
 

@@ -140,6 +140,7 @@ class Streams:
             with self._uncollected():
                 while stream.done < until:
                     stream.done += 1
+                    self._changed.notify_all()
                     stream.given[stream.done - 1]()
         finally:
             stream.runner = None
@@ -214,13 +215,14 @@ class Streams:
         words_at(out, 1, ctypes.c_float)[0] = (stop - start) * 1e-3
 
     def cuEventQuery(self, event: int) -> None:
-        """Each question brings the stream one piece of work further."""
+        """Each question brings the stream one piece of work further, but for work that another thread drives."""
         if point := self._handles[event]:
             stream, until = point
             if stream.runner is not None and stream.done <= until:
                 raise Refused(NOT_READY)
             if stream.done < until:
-                self._run(stream, stream.done + 1)
+                if not getattr(stream.given[stream.done], "is_driven", False):
+                    self._run(stream, stream.done + 1)
                 raise Refused(NOT_READY)
 
     def cuEventSynchronize(self, event: int) -> None:

@@ -35,13 +35,13 @@ def check(function: Callable[[], None]) -> Callable[[], None]:
     return function
 
 
-def over_mock_driver() -> None:
+def over_mock_driver(devices: int = 2) -> None:
     """Have the plugin's GPUs be those of the mock driver, which learns what each program's kernels do.
 
     Products take all bits, so that results can be compared with those of processors.
     """
     jax.config.update("jax_default_matmul_precision", "highest")
-    mock_driver().devices = 2
+    mock_driver().devices = devices
     clients.gpu_client = functools.cache(lambda ordinal=0: Client.of_gpu(ordinal, uses_libraries=False))
     from shlo_disc.pjrt import compile as of_plugin
 

@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +191,7 @@ def a_process_is_lost() -> None:
 LOST = {"a_process_is_lost": a_process_is_lost}
 
 
-def compare(name: str) -> None:
+def compare(name: str, platform: str = PLATFORM) -> None:
     """A program over the devices of all processes, against XLA's CPU in this one."""
     each, share = len(jax.local_devices()), 4 // jax.process_count()
     ours = jax.tree.leaves(CASES[name]([d for d in jax.devices() if d.id % each < share]))
@@ -199,31 +199,35 @@ def compare(name: str) -> None:
     with jax.default_device(cpus[0]):
         theirs = jax.tree.leaves(CASES[name](cpus))
     for found, expected in zip(ours, theirs, strict=True):
-        assert {d.platform for d in found.devices()} == {PLATFORM}
+        assert {d.platform for d in found.devices()} == {platform}
         loose = 2e-2 if expected.dtype.itemsize == 2 else 2e-5
         wide = np.asarray(expected).astype(np.complex128)
         np.testing.assert_allclose(whole(found).astype(np.complex128), wide, rtol=loose, atol=loose)
 
 
-def run(name: str) -> str:
-    """The outcome, or the failure."""
+def run(name: str, checks: Mapping[str, Callable[[], None]], platform: str = PLATFORM) -> str:
+    """The outcome of a check, or of a program that is compared."""
     try:
-        checks = {**CHECKS, **LOST}
-        checks[name]() if name in checks else compare(name)
+        checks[name]() if name in checks else compare(name, platform)
         return "ok"
     except Exception:
         return traceback.format_exc()[-3000:]
 
 
-def main() -> None:
-    port, file, *names = sys.argv[1:]
+def join(port: str) -> None:
+    """Become one of the processes of a job."""
     address, own = f"127.0.0.1:{port}", os.environ.get("PROCESS")  # "2 of 4"; None under mpiexec
     if own is None:
         jax.distributed.initialize(address, cluster_detection_method="mpi4py")
     else:
         number, count = map(int, own.split(" of "))
         jax.distributed.initialize(address, num_processes=count, process_id=number)
-    outcomes = {name: run(name) for name in names}
+
+
+def main() -> None:
+    port, file, *names = sys.argv[1:]
+    join(port)
+    outcomes = {name: run(name, {**CHECKS, **LOST}) for name in names}
     Path(f"{file}.{jax.process_index()}").write_text(json.dumps(outcomes))
     if LOST.keys() & set(names):
         os._exit(0)  # JAX would wait for the others

@@ -10,10 +10,13 @@ namespace {
 
 constexpr int kNoticeTag = static_cast<int>(Transport::kTags);
 
-/// What a process tells the others when it fails or closes.
+enum NoticeKind : int64_t { kCloses, kFails, kWaits, kGoesOn };
+
+/// What a process tells the others of itself.
 struct Notice {
   int64_t process;
-  char failure[1016]; // empty when it closes
+  int64_t kind;
+  char failure[1008]; // empty where it has none
 };
 
 /// MPI counts in `int`: large messages go in several parts.
@@ -100,16 +103,16 @@ void MpiTransport::close() noexcept {
   int finalized = 0;
   mpi_.finalized(&finalized);
   if (!finalized && !std::exchange(is_closed_, true))
-    notify("");
+    notify(kCloses, "");
 }
 
-void MpiTransport::notify(const std::string &failure) noexcept {
+void MpiTransport::notify(int64_t kind, const std::string &failure) noexcept {
   for (int64_t other = 0; other < processes_; ++other) {
     if (other == process_)
       continue;
     try {
       notices_.push_back(send(other, kNoticeTag, sizeof(Notice), [&](char *to) {
-        Notice notice{.process = process_, .failure = {}};
+        Notice notice{.process = process_, .kind = kind, .failure = {}};
         failure.copy(notice.failure, sizeof notice.failure - 1);
         std::memcpy(to, &notice, sizeof notice);
       }));
@@ -122,7 +125,20 @@ void MpiTransport::notify(const std::string &failure) noexcept {
 void MpiTransport::fail(const std::string &why) noexcept {
   std::lock_guard lock(mutex_);
   if (states_.fail(process_, why))
-    notify(why);
+    notify(kFails, why);
+}
+
+void MpiTransport::set_waiting(bool waits) noexcept {
+  std::lock_guard lock(mutex_);
+  if (states_.is_waiting(process_) == waits)
+    return;
+  states_.set_waiting(process_, waits);
+  notify(waits ? kWaits : kGoesOn, "");
+}
+
+bool MpiTransport::is_waiting(int64_t process) {
+  std::lock_guard lock(mutex_);
+  return states_.is_waiting(process);
 }
 
 void MpiTransport::look_for_notices() {
@@ -132,8 +148,10 @@ void MpiTransport::look_for_notices() {
     return;
   Notice notice;
   mpi_.check(mpi_.recv(&notice, sizeof notice, mpi_.byte, mpi_.any_source, kNoticeTag, comm_, mpi_.status_ignore));
-  if (notice.failure[0] == '\0')
+  if (notice.kind == kCloses)
     states_.set_gone(notice.process, "has ended");
+  else if (notice.kind != kFails)
+    states_.set_waiting(notice.process, notice.kind == kWaits);
   else
     states_.fail(notice.process, std::string(notice.failure, strnlen(notice.failure, sizeof notice.failure)));
 }

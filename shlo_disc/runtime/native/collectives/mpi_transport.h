@@ -24,10 +24,12 @@ public:
   void check() override;
   void set_gone(int64_t process, const std::string &how) override;
   void check_present(int64_t process) override;
+  void set_waiting(bool waits) noexcept override;
+  bool is_waiting(int64_t process) override;
 
 private:
   void close() noexcept override;
-  void notify(const std::string &failure) noexcept;
+  void notify(int64_t kind, const std::string &failure) noexcept;
   void look_for_notices();
 
   const MpiLibrary &mpi_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <thread>
 
 namespace disc {
@@ -10,6 +11,7 @@ namespace disc {
 namespace {
 
 constexpr size_t kHeaderBytes = 64; // elements behind it are aligned
+constexpr std::chrono::milliseconds kGrace(200); // for what a process has sent before it went
 
 } // namespace
 
@@ -65,15 +67,59 @@ std::unique_ptr<Communicator> SpanningRun::connect(int64_t participant) {
   return std::make_unique<Connection>(*this, participant);
 }
 
-bool SpanningRun::is_here(int64_t participant) const {
-  return places_[static_cast<size_t>(participant)].process == transport_.process();
+void SpanningRun::check() {
+  here_.check();
+  transport_.check();
+}
+
+void SpanningRun::fail_late(const std::string &processes) const {
+  throw ExchangeFailure("a collective has waited for " + processes + " for " + std::to_string(timeout_.count()) +
+                        " seconds");
+}
+
+void SpanningRun::check_process(int64_t process, Time since) {
+  check();
+  auto waited = std::chrono::steady_clock::now() - since;
+  if (waited > kGrace)
+    transport_.check_present(process);
+  if (waited > timeout_)
+    fail_late("process " + std::to_string(process));
+}
+
+void SpanningRun::check(std::span<const int64_t> awaited, Time since) {
+  check();
+  for (int64_t participant : awaited)
+    if (!is_here(participant))
+      check_process(process_of(participant), since);
+}
+
+void SpanningRun::check_on_devices(std::span<const int64_t> awaited, Time since) {
+  check();
+  auto waited = std::chrono::steady_clock::now() - since;
+  std::set<int64_t> others;
+  for (int64_t participant : awaited)
+    if (!is_here(participant))
+      others.insert(process_of(participant));
+  if (waited > kGrace)
+    for (int64_t process : others)
+      transport_.check_present(process);
+  if (waited > timeout_ / 2)
+    transport_.set_waiting(true);
+  if (waited <= timeout_)
+    return;
+  bool all = waited > 2 * timeout_; // of them wait: for something else, and not for this long
+  std::string late;
+  for (int64_t process : others)
+    if (all || !transport_.is_waiting(process))
+      late += (late.empty() ? "process " : ", process ") + std::to_string(process);
+  if (!late.empty())
+    fail_late(late);
 }
 
 /// Polls, as the functions of MPI that wait do, but leaves the processor to others.
 void SpanningRun::wait_for(std::span<const std::unique_ptr<Message>> messages) {
   constexpr int64_t eager = 2000, look = 64;
   constexpr std::chrono::microseconds rest(50);
-  constexpr std::chrono::milliseconds grace(200); // for what a process has sent before it went
   auto begin = std::chrono::steady_clock::now();
   size_t done = 0;
   for (int64_t turn = 1;; ++turn) {
@@ -81,16 +127,8 @@ void SpanningRun::wait_for(std::span<const std::unique_ptr<Message>> messages) {
       ++done;
     if (done == messages.size())
       return;
-    if (turn % look == 0) {
-      here_.check();
-      transport_.check();
-      auto waited = std::chrono::steady_clock::now() - begin;
-      if (waited > grace)
-        transport_.check_present(messages[done]->process);
-      if (waited > timeout_)
-        throw ExchangeFailure("a collective has waited for process " + std::to_string(messages[done]->process) +
-                              " for " + std::to_string(timeout_.count()) + " seconds");
-    }
+    if (turn % look == 0)
+      check_process(messages[done]->process, begin);
     if (turn < eager)
       std::this_thread::yield();
     else

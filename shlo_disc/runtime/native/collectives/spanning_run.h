@@ -28,6 +28,26 @@ public:
   void leave() override { here_.leave(); }
   void fail(const std::string &why) override;
 
+  int64_t participants() const { return static_cast<int64_t>(places_.size()); }
+  int64_t process_of(int64_t participant) const { return places_[static_cast<size_t>(participant)].process; }
+  bool is_here(int64_t participant) const { return process_of(participant) == transport_.process(); }
+
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// Throws ExchangeFailure when a participant or another process has failed.
+  void check();
+
+  /// Looks at the processes of participants that this one waits for since a time. Throws ExchangeFailure when one has
+  /// failed, has gone, or has been waited for too long.
+  void check(std::span<const int64_t> awaited, Time since);
+
+  /// The same where a device waits, not this process, so that nothing tells which of the others is late: each says
+  /// that its devices wait, and those that do not say so are named.
+  void check_on_devices(std::span<const int64_t> awaited, Time since);
+
+  /// That no device of this process waits any longer.
+  void go_on() { transport_.set_waiting(false); }
+
 private:
   class Connection;
 
@@ -38,7 +58,8 @@ private:
     bool operator==(const Header &) const = default;
   };
 
-  bool is_here(int64_t participant) const;
+  void check_process(int64_t process, Time since);
+  [[noreturn]] void fail_late(const std::string &processes) const;
   void wait_for(std::span<const std::unique_ptr<Message>> messages);
 
   int64_t count_here() const;

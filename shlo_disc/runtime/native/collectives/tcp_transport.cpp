@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kMagic = 0x31304b53'4353'4944; // the version and the order of bytes are in it
+constexpr uint64_t kMagic = 0x32304b53'4353'4944; // the version and the order of bytes are in it
 constexpr size_t kSecret = 16;
 constexpr std::chrono::seconds kHello(10);     // for a process that has connected to say who it is
 constexpr std::chrono::seconds kFarewell(2);   // for the last messages to leave
@@ -308,7 +308,7 @@ void TcpTransport::begin(int64_t number, Peer &peer) {
   Bodies &expected = peer.expected[peer.header.tag];
   if (expected.empty()) {
     peer.coming = body_of(peer.header.tag, peer.header.bytes);
-    if (peer.header.tag != kNotice)
+    if (peer.header.tag < kNotice)
       peer.come[peer.header.tag].push_back(peer.coming);
     return;
   }
@@ -324,9 +324,11 @@ void TcpTransport::finish(int64_t number, Peer &peer) {
   std::shared_ptr<Body> body = std::move(peer.coming);
   peer.coming.reset();
   body->is_done = true;
-  if (body->header.tag != kNotice)
+  if (body->header.tag < kNotice)
     return;
-  if (body->header.bytes == 0)
+  if (body->header.tag != kNotice)
+    states_.set_waiting(number, body->header.tag == kWaits);
+  else if (body->header.bytes == 0)
     states_.set_gone(number, "has ended");
   else
     states_.fail(number, std::string(body->contents.get(), body->header.bytes));
@@ -381,7 +383,7 @@ void TcpTransport::close() noexcept {
   std::lock_guard lock(mutex_);
   if (std::exchange(is_closed_, true))
     return;
-  notify("");
+  notify(kNotice, "");
   Clock::time_point end = Clock::now() + kFarewell;
   auto is_leaving = [](const Peer &peer) { return peer.socket.is_open() && !peer.sending.empty(); };
   while (std::ranges::any_of(peers_, is_leaving) && Clock::now() < end) {
@@ -394,14 +396,14 @@ void TcpTransport::close() noexcept {
   }
 }
 
-void TcpTransport::notify(const std::string &failure) noexcept {
+void TcpTransport::notify(int64_t tag, const std::string &text) noexcept {
   for (size_t i = 0; i < peers_.size(); ++i) {
     Peer &peer = peers_[i];
     if (!peer.socket.is_open())
       continue;
     try {
-      auto body = body_of(kNotice, failure.size());
-      failure.copy(body->contents.get(), failure.size());
+      auto body = body_of(tag, text.size());
+      text.copy(body->contents.get(), text.size());
       peer.sending.push_back(std::move(body));
       write(static_cast<int64_t>(i), peer);
     } catch (const std::exception &) {
@@ -413,7 +415,20 @@ void TcpTransport::notify(const std::string &failure) noexcept {
 void TcpTransport::fail(const std::string &why) noexcept {
   std::lock_guard lock(mutex_);
   if (states_.fail(process_, why))
-    notify(why);
+    notify(kNotice, why);
+}
+
+void TcpTransport::set_waiting(bool waits) noexcept {
+  std::lock_guard lock(mutex_);
+  if (states_.is_waiting(process_) == waits)
+    return;
+  states_.set_waiting(process_, waits);
+  notify(waits ? kWaits : kGoesOn, "");
+}
+
+bool TcpTransport::is_waiting(int64_t process) {
+  std::lock_guard lock(mutex_);
+  return states_.is_waiting(process);
 }
 
 void TcpTransport::check() {

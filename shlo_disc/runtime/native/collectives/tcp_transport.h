@@ -65,16 +65,18 @@ public:
   void check() override;
   void set_gone(int64_t process, const std::string &how) override;
   void check_present(int64_t process) override;
+  void set_waiting(bool waits) noexcept override;
+  bool is_waiting(int64_t process) override;
 
 private:
   class TcpMessage;
 
-  /// What a message begins with. The tag `kNotice` is that of what a process says of itself.
+  /// What a message begins with. Tags from `kNotice` on are those of what a process says of itself.
   struct Header {
     int64_t tag;
     uint64_t bytes;
   };
-  static constexpr int64_t kNotice = kTags;
+  static constexpr int64_t kNotice = kTags, kWaits = kTags + 1, kGoesOn = kTags + 2;
 
   /// The bytes of a message, which stay while they are on their way.
   struct Body {
@@ -103,7 +105,7 @@ private:
   void begin(int64_t number, Peer &peer);
   void finish(int64_t number, Peer &peer);
   void lose(int64_t number, Peer &peer, const std::string &how);
-  void notify(const std::string &failure) noexcept;
+  void notify(int64_t tag, const std::string &text) noexcept;
   void close() noexcept override;
 
   const int64_t process_;

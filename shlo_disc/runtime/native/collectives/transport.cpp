@@ -46,6 +46,8 @@ void ProcessStates::check_present(int64_t process) const {
     throw ExchangeFailure("a collective waits for process " + std::to_string(process) + ", which " + how);
 }
 
+void ProcessStates::set_waiting(int64_t process, bool waits) { waiting_[static_cast<size_t>(process)] = waits; }
+
 void Transport::close_all() {
   std::lock_guard lock(connections().mutex);
   for (Transport *transport : connections().open)

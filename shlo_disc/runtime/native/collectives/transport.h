@@ -28,7 +28,7 @@ public:
 /// What is known of the processes of a job. Its users keep others out.
 class ProcessStates {
 public:
-  explicit ProcessStates(size_t processes) : gone_(processes) {}
+  explicit ProcessStates(size_t processes) : waiting_(processes), gone_(processes) {}
 
   /// That a process has failed; the first one counts. Tells whether this is the first.
   bool fail(int64_t process, const std::string &why);
@@ -40,8 +40,13 @@ public:
   /// Throws ExchangeFailure when a process has gone.
   void check_present(int64_t process) const;
 
+  /// Whether a process says that its devices wait for others.
+  void set_waiting(int64_t process, bool waits);
+  bool is_waiting(int64_t process) const { return waiting_[static_cast<size_t>(process)]; }
+
 private:
   std::optional<std::string> failure_;
+  std::vector<bool> waiting_;     // by process
   std::vector<std::string> gone_; // how, by process
 };
 
@@ -76,6 +81,13 @@ public:
 
   /// Throws ExchangeFailure when a process has gone.
   virtual void check_present(int64_t process) = 0;
+
+  /// Tells the others that the devices of this process wait for theirs, or no longer do: who is waited for too long is
+  /// who does not wait.
+  virtual void set_waiting(bool waits) noexcept = 0;
+
+  /// Whether a process has told so.
+  virtual bool is_waiting(int64_t process) = 0;
 
 protected:
   /// Tells the others that this process ends, if it has not told them.

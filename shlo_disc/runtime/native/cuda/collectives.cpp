@@ -3,6 +3,7 @@
 
 #include "core/abi.h"
 #include "core/dtype.h"
+#include "gpu_run.h"
 
 #include <algorithm>
 #include <string_view>
@@ -14,8 +15,8 @@ namespace {
 
 using Members = std::vector<int64_t>;
 
-std::mutex run_mutex;
-thread_local const GpuParticipant *participant_of_thread = nullptr;
+constexpr std::string_view kKinds[] = {"all_gather", "all_reduce", "all_to_all", "broadcast",
+                                       "participant", "permute",   "reduce_scatter"};
 
 Address address_of(const void *pointer) { return reinterpret_cast<Address>(pointer); }
 
@@ -36,11 +37,6 @@ Members participants_of(const std::vector<Members> &pairs) {
   std::ranges::sort(members);
   members.erase(std::ranges::unique(members).begin(), members.end());
   return members;
-}
-
-/// The members that communicate in a call.
-std::vector<Members> groups_of(const CallSpec &spec) {
-  return is_permutation(spec) ? std::vector<Members>{participants_of(spec.groups)} : spec.groups;
 }
 
 /// How elements are combined: a complex number is two.
@@ -139,6 +135,7 @@ private:
       throw Error(ErrorKind::custom_call, what_ + ": the sizes of its arrays do not go with the size of its groups");
   }
 
+  int64_t place() const;
   void meet(const Members &members) const;
   template <typename Body> void enqueue(const Members &members, const Body &body) const;
   void in_group();
@@ -154,37 +151,33 @@ private:
   size_t size_ = 0; // of an element
 };
 
+/// The number of the call, and behind it what it does: processes may have compiled different programs.
+int64_t Collective::place() const {
+  int64_t kind = std::ranges::find(kKinds, kind_of(spec_)) - std::begin(kKinds);
+  return site_ | (kind << 8 | spec_.attribute("reduction", 0)) << 32;
+}
+
 /// Returns when all members have come here with as many bytes. On the GPU they would otherwise wait for ever for one
 /// that has taken another way.
 void Collective::meet(const Members &members) const {
-  try {
-    me().communicator().exchange({site_, members, this, static_cast<int64_t>(source_bytes()), {}}, [](auto) {});
-  } catch (const ExchangeFailure &failure) {
-    throw Error(ErrorKind::custom_call, what_ + ": " + failure.what());
-  }
+  me().communicator().exchange(
+      {place(), members, this, static_cast<int64_t>(source_bytes()), me().run().needs(members, 1)}, [](auto) {});
 }
 
 /// body(library, communicator, stream) gives work to the stream, and returns a status.
 template <typename Body> void Collective::enqueue(const Members &members, const Body &body) const {
-  meet(members);
-  if (source_bytes() == 0)
-    return;
-  const NcclLibrary &nccl = NcclLibrary::instance();
-  NcclComm comm = me().run().group(members).of(position_in(members));
-  gpu_.within([&] {
-    NcclStatus status = body(nccl, comm, gpu_.stream());
-    nccl.check(status, "give " + what_ + " to GPU " + std::to_string(gpu_.ordinal()));
-  });
+  try {
+    meet(members);
+    if (source_bytes() == 0)
+      return;
+    const NcclLibrary &nccl = NcclLibrary::instance();
+    me().run().give(gpu_, members, me().communicator().participant(),
+                    "give " + what_ + " to GPU " + std::to_string(gpu_.ordinal()),
+                    [&](NcclComm comm) { return body(nccl, comm, gpu_.stream()); });
+  } catch (const ExchangeFailure &failure) {
+    throw Error(ErrorKind::custom_call, what_ + ": " + failure.what());
+  }
   gpu_.remember(std::make_shared<const std::vector<std::string>>(1, what_));
-}
-
-/// Sends and receives that make progress together; a group that was begun is ended in any case.
-template <typename Body> NcclStatus together(const NcclLibrary &nccl, const Body &body) {
-  if (NcclStatus status = nccl.group_start(); status != kNcclSuccess)
-    return status;
-  NcclStatus status = body();
-  NcclStatus end = nccl.group_end();
-  return status != kNcclSuccess ? status : end;
 }
 
 void Collective::combine(const Members &members) const {
@@ -206,12 +199,12 @@ void Collective::exchange(const Members &members) const {
   enqueue(members, [&](const NcclLibrary &nccl, NcclComm comm, void *stream) {
     return together(nccl, [&] {
       NcclStatus status = kNcclSuccess;
-      for (size_t i = 0; i < members.size() && status == kNcclSuccess; ++i) {
+      for (size_t i = 0; i < members.size() && !nccl_failed(status); ++i) {
         if (i == mine)
           continue;
         auto peer = static_cast<int>(i);
         status = nccl.send(source_.as<char>() + i * piece, piece, NcclType::u8, peer, comm, stream);
-        if (status == kNcclSuccess)
+        if (!nccl_failed(status))
           status = nccl.receive(target_.as<char>() + i * piece, piece, NcclType::u8, peer, comm, stream);
       }
       return status;
@@ -245,9 +238,9 @@ void Collective::permute() const {
     return together(nccl, [&] {
       NcclStatus status = kNcclSuccess;
       for (int64_t target : targets)
-        if (target != number && status == kNcclSuccess)
+        if (target != number && !nccl_failed(status))
           status = nccl.send(source_.data, source_bytes(), NcclType::u8, rank(target), comm, stream);
-      if (source >= 0 && source != number && status == kNcclSuccess)
+      if (source >= 0 && source != number && !nccl_failed(status))
         status = nccl.receive(target_.data, target_bytes(), NcclType::u8, rank(source), comm, stream);
       return status;
     });
@@ -289,11 +282,13 @@ void Collective::run() {
 
 } // namespace
 
+std::vector<Members> groups_of(const CallSpec &spec) {
+  return is_permutation(spec) ? std::vector<Members>{participants_of(spec.groups)} : spec.groups;
+}
+
 void check_collective(const CallSpec &spec) {
-  static constexpr std::string_view kinds[] = {"all_gather", "all_reduce", "all_to_all", "broadcast",
-                                               "participant", "permute",   "reduce_scatter"};
   std::string_view kind = kind_of(spec);
-  if (std::ranges::find(kinds, kind) == std::end(kinds))
+  if (std::ranges::find(kKinds, kind) == std::end(kKinds))
     bad_artifact("programs for GPUs have no library function '" + spec.target + "'");
   size_t operands = kind == "participant" ? 0 : 1;
   if (spec.operands.size() != operands || spec.results.size() != 2 || !dtype_named(spec.results[0].dtype) ||
@@ -311,57 +306,6 @@ void check_collective(const CallSpec &spec) {
     if (group.empty() || (kind == "permute" && group.size() != 2))
       bad_artifact("header: the groups of '" + spec.target + "' are malformed");
 }
-
-GpuRun::GpuRun(Gpus gpus, const std::vector<CallSpec> &calls) : lock_(run_mutex), gpus_(std::move(gpus)) {
-  for (const CallSpec &call : calls)
-    for (const Members &members : groups_of(call))
-      connect(members);
-  try {
-    check();
-  } catch (...) {
-    abort();
-    throw;
-  }
-}
-
-void GpuRun::connect(const std::vector<int64_t> &members) {
-  if (members.size() < 2 || groups_.contains(members))
-    return;
-  Gpus gpus;
-  for (int64_t member : members) {
-    if (member < 0 || member >= static_cast<int64_t>(gpus_.size()))
-      throw Error(ErrorKind::custom_call, "a collective is for participant " + std::to_string(member) + " of " +
-                                              std::to_string(gpus_.size()));
-    gpus.push_back(gpu(member));
-  }
-  groups_.emplace(members, group_of(gpus));
-}
-
-void GpuRun::check() {
-  for (const auto &[members, group] : groups_)
-    NcclLibrary::instance().check(group->async_error(), "exchange arrays between GPUs");
-}
-
-void GpuRun::abort() noexcept {
-  for (const auto &[members, group] : groups_) {
-    group->abort();
-    forget_group(group);
-  }
-}
-
-int64_t GpuRun::forget() {
-  std::lock_guard lock(run_mutex);
-  return forget_groups();
-}
-
-GpuParticipant::GpuParticipant(const GpuRun &run, Communicator &communicator, const DiscRuntime &plain)
-    : run_(run), communicator_(communicator), runtime_(plain) {
-  participant_of_thread = this;
-}
-
-GpuParticipant::~GpuParticipant() { participant_of_thread = nullptr; }
-
-const GpuParticipant *GpuParticipant::current() { return participant_of_thread; }
 
 void run_collective(const Gpu &gpu, const CallSpec &spec, int64_t site, const int64_t *words) {
   Collective(gpu, spec, site, words).run();

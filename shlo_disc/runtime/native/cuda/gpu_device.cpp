@@ -3,6 +3,7 @@
 
 #include "collectives.h"
 #include "gpu_clock.h"
+#include "gpu_run.h"
 #include "host_call.h"
 #include "kernels/library_call.h"
 #include "tensor_map.h"
@@ -176,7 +177,7 @@ private:
   static void read(const DiscRuntime *runtime, const void *from, int64_t bytes, void *to, int64_t) {
     std::memset(to, 0, sizeof(int64_t));
     given.asks = true;
-    guarded([&] { self(runtime).gpu_->read(to, address_of(from), static_cast<size_t>(bytes)); });
+    guarded([&] { read_in_run(*self(runtime).gpu_, to, address_of(from), static_cast<size_t>(bytes)); });
   }
 
   static void call(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t) {

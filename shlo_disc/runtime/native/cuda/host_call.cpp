@@ -3,6 +3,7 @@
 
 #include "core/dtype.h"
 #include "core/error.h"
+#include "gpu_run.h"
 #include "program/processors.h"
 
 #include <vector>
@@ -37,7 +38,7 @@ public:
     for (size_t i = 0; i < operands; ++i) {
       add(call.operands[i], bytes_of(call.operands[i], call.spec.operands[i]));
       if (int64_t bytes = blocks.back()->bytes())
-        gpu_->read(blocks.back()->address(), address_of(call.operands[i]), static_cast<size_t>(bytes));
+        read_in_run(*gpu_, blocks.back()->address(), address_of(call.operands[i]), static_cast<size_t>(bytes));
     }
     for (size_t i = 0; i < results; ++i)
       add(call.results[i], bytes_of(call.results[i], call.spec.results[i]));

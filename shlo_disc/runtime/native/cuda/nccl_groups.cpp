@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "nccl_groups.h"
 
-#include <map>
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
 
 namespace disc::cuda {
 
@@ -9,6 +12,9 @@ namespace {
 
 /// Beyond so many, all are destroyed: each takes memory of its GPUs.
 constexpr size_t kMostGroups = 64;
+
+constexpr std::chrono::microseconds kRest(50); // from one look to the next
+constexpr std::chrono::seconds kFarewell(5); // for other processes to be done as well
 
 using Groups = std::map<std::vector<int>, std::shared_ptr<NcclGroup>>; // by the numbers of the GPUs
 
@@ -20,45 +26,147 @@ Groups &groups() {
 
 } // namespace
 
-NcclGroup::NcclGroup(const NcclLibrary &library, Gpus gpus) : library_(library), gpus_(std::move(gpus)) {
+NcclGroup::NcclGroup(const NcclLibrary &library, Gpus gpus) : library_(library) {
+  for (std::shared_ptr<Gpu> &gpu : gpus) {
+    ranks_.push_back(gpu ? std::make_unique<Rank>() : nullptr);
+    if (gpu)
+      ranks_.back()->gpu = std::move(gpu);
+    else
+      spans_processes_ = true;
+  }
+  if (spans_processes_)
+    return;
   std::vector<int> ordinals;
-  for (const std::shared_ptr<Gpu> &gpu : gpus_)
-    ordinals.push_back(gpu->ordinal());
-  comms_.resize(ordinals.size());
-  gpus_.front()->within([&] {
-    library_.check(library_.init_all(comms_.data(), static_cast<int>(ordinals.size()), ordinals.data()),
+  for (const auto &rank : ranks_)
+    ordinals.push_back(rank->gpu->ordinal());
+  std::vector<NcclComm> comms(ordinals.size());
+  ranks_.front()->gpu->within([&] {
+    library_.check(library_.init_all(comms.data(), static_cast<int>(ordinals.size()), ordinals.data()),
                    "connect " + std::to_string(ordinals.size()) + " GPUs");
   });
+  for (size_t rank = 0; rank < comms.size(); ++rank)
+    ranks_[rank]->comm = comms[rank];
+  is_joined_ = true;
 }
 
-NcclGroup::~NcclGroup() {
-  for (size_t rank = 0; rank < comms_.size(); ++rank) {
+/// Calls visit(rank) for each rank of this process that is connected, with its GPU's context.
+template <typename Visit> void NcclGroup::for_each_here(const Visit &visit) noexcept {
+  for (const auto &rank : ranks_) {
+    if (!rank || !rank->comm)
+      continue;
     try {
-      gpus_[rank]->wait();
-      gpus_[rank]->within([&] { library_.destroy(comms_[rank]); });
+      rank->gpu->within([&] { visit(*rank); });
     } catch (const Error &) { // the GPU is lost, and what it had with it
     }
   }
 }
 
-NcclStatus NcclGroup::async_error() const {
-  for (NcclComm comm : comms_) {
-    NcclStatus found = kNcclSuccess;
-    NcclStatus status = library_.async_error(comm, &found);
-    if (status != kNcclSuccess || (found != kNcclSuccess && found != kNcclInProgress))
-      return status != kNcclSuccess ? status : found;
+NcclGroup::~NcclGroup() {
+  for_each_here([](Rank &rank) { rank.gpu->wait(); });
+  if (spans_processes_)
+    finalize();
+  for_each_here([&](Rank &rank) { library_.destroy(std::exchange(rank.comm, nullptr)); });
+}
+
+/// Waits for what is on its way to other processes; a rank that does not come to its end is aborted.
+void NcclGroup::finalize() noexcept {
+  for_each_here([&](Rank &rank) { library_.finalize(rank.comm); });
+  auto end = std::chrono::steady_clock::now() + kFarewell;
+  for_each_here([&](Rank &rank) {
+    NcclStatus status = state_of(rank);
+    for (; status == kNcclInProgress && std::chrono::steady_clock::now() < end; status = state_of(rank))
+      std::this_thread::sleep_for(kRest);
+    if (status != kNcclSuccess)
+      library_.abort(std::exchange(rank.comm, nullptr));
+  });
+}
+
+/// All ranks of this process are begun together, for each waits for all. Nobody aborts one that is not begun yet.
+NcclStatus NcclGroup::begin_ranks(const NcclId &id) {
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (const auto &rank : ranks_)
+    if (rank)
+      locks.emplace_back(rank->mutex);
+  return together(library_, [&] {
+    NcclStatus status = kNcclSuccess;
+    for (size_t number = 0; number < ranks_.size() && !nccl_failed(status); ++number)
+      if (Rank *rank = ranks_[number].get())
+        rank->gpu->within([&] {
+          NcclConfig config;
+          status = library_.init_rank(&rank->comm, static_cast<int>(ranks_.size()), id, static_cast<int>(number), &config);
+        });
+    return status;
+  });
+}
+
+void NcclGroup::join(const NcclId &id, const Look &look) {
+  std::string what = "connect " + std::to_string(ranks_.size()) + " GPUs of several processes";
+  NcclStatus status = begin_ranks(id);
+  for (const auto &rank : ranks_)
+    if (rank)
+      settle(*rank, status, what, look);
+  is_joined_ = true;
+}
+
+NcclStatus NcclGroup::state_of(Rank &rank) {
+  NcclStatus found = kNcclSuccess;
+  NcclStatus status = library_.async_error(rank.comm, &found);
+  return status != kNcclSuccess ? status : found;
+}
+
+/// Until then, nothing may be said of the work in the stream: it may not be there yet.
+void NcclGroup::settle(Rank &rank, NcclStatus status, const std::string &what, const Look &look) {
+  while (status == kNcclInProgress) {
+    look();
+    std::this_thread::sleep_for(kRest);
+    std::lock_guard lock(rank.mutex);
+    if (!rank.comm)
+      throw Error(ErrorKind::device, "could not " + what + ": the exchange between GPUs has been ended");
+    status = state_of(rank);
+  }
+  library_.check(status, what);
+}
+
+void NcclGroup::give(size_t number, const std::string &what, const Look &look, const Body &body) {
+  Rank &rank = *ranks_[number];
+  rank.gpu->within([&] {
+    NcclStatus status = kNcclSuccess;
+    {
+      std::lock_guard lock(rank.mutex);
+      if (!rank.comm)
+        throw Error(ErrorKind::device, "could not " + what + ": the exchange between GPUs has been ended");
+      status = body(rank.comm);
+    }
+    settle(rank, status, what, look);
+  });
+}
+
+NcclStatus NcclGroup::async_error() {
+  for (const auto &rank : ranks_) {
+    if (!rank)
+      continue;
+    std::lock_guard lock(rank->mutex);
+    if (!rank->comm)
+      continue;
+    if (NcclStatus found = state_of(*rank); nccl_failed(found))
+      return found;
   }
   return kNcclSuccess;
 }
 
 void NcclGroup::abort() noexcept {
-  for (size_t rank = 0; rank < comms_.size(); ++rank) {
+  for (const auto &rank : ranks_) {
+    if (!rank)
+      continue;
+    std::lock_guard lock(rank->mutex);
+    NcclComm comm = std::exchange(rank->comm, nullptr);
+    if (!comm)
+      continue;
     try {
-      gpus_[rank]->within([&] { library_.abort(comms_[rank]); });
+      rank->gpu->within([&] { library_.abort(comm); });
     } catch (const Error &) { // as above
     }
   }
-  comms_.clear();
 }
 
 std::shared_ptr<NcclGroup> group_of(const Gpus &gpus) {

@@ -5,46 +5,79 @@
 #include "gpu.h"
 #include "nccl_library.h"
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace disc::cuda {
 
+/// By participant or rank; null for a GPU of another process.
 using Gpus = std::vector<std::shared_ptr<Gpu>>;
 
-/// GPUs that exchange arrays, in the order of their ranks.
+/// GPUs that exchange arrays, in the order of their ranks. Where all are of this process, its functions return when they
+/// are done; else they do not wait for other processes, and what they have begun is waited for by `settle`.
 class NcclGroup {
 public:
-  /// Throws Error(device).
+  /// Connects them if all are of this process; else `join` does. Throws Error(device).
   NcclGroup(const NcclLibrary &library, Gpus gpus);
 
-  /// Waits for the work of its GPUs.
+  /// Waits for the work of its GPUs, and where there are other processes a while for theirs.
   ~NcclGroup();
   NcclGroup(const NcclGroup &) = delete;
   NcclGroup &operator=(const NcclGroup &) = delete;
 
-  NcclComm of(size_t rank) const { return comms_[rank]; }
+  bool spans_processes() const { return spans_processes_; }
+  bool is_joined() const { return is_joined_; }
+
+  /// Called again and again by who waits for other processes; throws to end that.
+  using Look = std::function<void()>;
+
+  /// Connects the GPUs of this process with those of others, which do the same with this id. Throws Error(device).
+  void join(const NcclId &id, const Look &look);
+
+  /// Gives work of a rank of this process: body(communicator) returns a status. `what`: as in NcclLibrary::check. Throws
+  /// Error(device).
+  using Body = std::function<NcclStatus(NcclComm comm)>;
+  void give(size_t rank, const std::string &what, const Look &look, const Body &body);
 
   /// What NCCL has found since, while work was done.
-  NcclStatus async_error() const;
+  NcclStatus async_error();
 
   /// Ends what is under way, which may wait for a member that never comes. The group cannot be used any more.
   void abort() noexcept;
 
 private:
+  struct Rank {
+    std::shared_ptr<Gpu> gpu;
+    NcclComm comm = nullptr;
+    std::mutex mutex; // one thread at a time calls a function on the communicator
+  };
+
+  NcclStatus state_of(Rank &rank);
+  void settle(Rank &rank, NcclStatus status, const std::string &what, const Look &look);
+  template <typename Visit> void for_each_here(const Visit &visit) noexcept;
+  NcclStatus begin_ranks(const NcclId &id);
+  void finalize() noexcept;
+
   const NcclLibrary &library_;
-  Gpus gpus_;
-  std::vector<NcclComm> comms_; // empty once aborted
+  std::vector<std::unique_ptr<Rank>> ranks_; // null for one of another process
+  bool spans_processes_ = false, is_joined_ = false;
 };
 
-/// The process's group of these GPUs, in this order. The caller has the only run of several GPUs that there is at a
-/// time. Throws Error(device).
+/// Groups with GPUs of other processes, by the numbers of devices in the job. They live as long as the client that has
+/// them: all processes have to have the same ones.
+using SpanningGroups = std::map<std::vector<int64_t>, std::shared_ptr<NcclGroup>>;
+
+/// The process's group of these GPUs, in this order, all of this process. The caller has the only run of several GPUs
+/// that there is at a time. Throws Error(device).
 std::shared_ptr<NcclGroup> group_of(const Gpus &gpus);
 
-/// Forgets a group, which is to be made anew when it is needed.
+/// Forgets a group of this process, which is to be made anew when it is needed.
 void forget_group(const std::shared_ptr<NcclGroup> &group);
 
-/// Forgets all groups; how many there were.
+/// Forgets all groups of this process; how many there were.
 int64_t forget_groups();
 
 } // namespace disc::cuda

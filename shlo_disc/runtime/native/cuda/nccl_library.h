@@ -15,6 +15,8 @@ namespace disc::cuda {
 using NcclStatus = int; // ncclResult_t
 constexpr NcclStatus kNcclSuccess = 0, kNcclInProgress = 7;
 
+inline bool nccl_failed(NcclStatus status) { return status != kNcclSuccess && status != kNcclInProgress; }
+
 // ncclDataType_t, ncclRedOp_t
 enum class NcclType : int32_t { u8 = 1, i32 = 2, u32 = 3, i64 = 4, u64 = 5, f32 = 7, f64 = 8 };
 enum class NcclReduction : int32_t { sum = 0, product = 1, maximum = 2, minimum = 3 };
@@ -22,11 +24,28 @@ enum class NcclReduction : int32_t { sum = 0, product = 1, maximum = 2, minimum 
 struct NcclState;
 using NcclComm = NcclState *;
 
+/// ncclUniqueId: what ranks of several processes find each other by.
+struct NcclId {
+  char bytes[128];
+};
+
+/// ncclConfig_t as of NCCL 2.14: later versions have more fields behind these, and take those of an older one as not set.
+struct NcclConfig {
+  size_t size = sizeof(NcclConfig);
+  uint32_t magic = 0xcafebeef;
+  uint32_t version = 21400;
+  int32_t blocking = 0; // functions return before they are done: they may wait for another process
+};
+
 /// F(result, member, function of the library, parameters).
 #define DISC_NCCL_FUNCTIONS(F)                                                                                         \
   F(NcclStatus, get_version, ncclGetVersion, (int *version))                                                           \
   F(const char *, error_string, ncclGetErrorString, (NcclStatus status))                                               \
   F(NcclStatus, init_all, ncclCommInitAll, (NcclComm * made, int count, const int *devices))                           \
+  F(NcclStatus, unique_id, ncclGetUniqueId, (NcclId * made))                                                           \
+  F(NcclStatus, init_rank, ncclCommInitRankConfig,                                                                     \
+    (NcclComm * made, int count, NcclId id, int rank, NcclConfig *config))                                             \
+  F(NcclStatus, finalize, ncclCommFinalize, (NcclComm comm))                                                           \
   F(NcclStatus, destroy, ncclCommDestroy, (NcclComm comm))                                                             \
   F(NcclStatus, abort, ncclCommAbort, (NcclComm comm))                                                                 \
   F(NcclStatus, async_error, ncclCommGetAsyncError, (NcclComm comm, NcclStatus *found))                                \
@@ -60,5 +79,20 @@ struct NcclLibrary {
   DISC_NCCL_FUNCTIONS(DISC_NCCL_MEMBER)
 #undef DISC_NCCL_MEMBER
 };
+
+/// Calls of `body` that make progress together; a group that was begun is ended in any case.
+template <typename Body> NcclStatus together(const NcclLibrary &nccl, const Body &body) {
+  if (NcclStatus status = nccl.group_start(); nccl_failed(status))
+    return status;
+  NcclStatus status = kNcclSuccess;
+  try {
+    status = body();
+  } catch (...) {
+    nccl.group_end();
+    throw;
+  }
+  NcclStatus end = nccl.group_end();
+  return nccl_failed(status) ? status : end;
+}
 
 } // namespace disc::cuda

@@ -2,7 +2,6 @@
 #include "client.h"
 
 #include "compile.h"
-#include "cuda/gpu_device.h"
 #include "kernels/blas_library.h"
 
 #include <algorithm>
@@ -11,14 +10,11 @@
 
 namespace {
 
-/// The GPU with a number, described as it is found.
-std::shared_ptr<disc::Device> described_gpu(int ordinal, PJRT_DeviceDescription &description) {
-  std::shared_ptr<disc::Device> device = disc::pjrt::gpu_device(ordinal);
-  const disc::cuda::GpuFacts &facts = dynamic_cast<const disc::cuda::GpuDevice &>(*device).gpu()->facts();
-  description.kind = facts.name;
-  description.compute_capability = std::to_string(facts.major) + "." + std::to_string(facts.minor);
-  description.text = "ShloDiscGpu(id=" + std::to_string(description.id) + ")";
-  return device;
+void describe(PJRT_DeviceDescription &description, const disc::pjrt::GpuDescription &gpu) {
+  description.kind = gpu.name;
+  description.compute_capability = gpu.compute_capability;
+  description.text = "ShloDiscGpu(id=" + std::to_string(description.id) +
+                     (description.process == 0 ? "" : ", process=" + std::to_string(description.process)) + ")";
 }
 
 } // namespace
@@ -34,10 +30,12 @@ PJRT_Client::PJRT_Client(disc::pjrt::Processes given, const disc::pjrt::ClientOp
   for (PJRT_DeviceDescription *description : topology.device_list) {
     bool is_addressable = description->process == processes.index;
     std::shared_ptr<disc::Device> runtime;
-    if (is_addressable && has_gpus())
-      runtime = described_gpu(gpus[static_cast<size_t>(description->local_id)], *description);
-    else if (is_addressable)
-      runtime = disc::default_device();
+    const auto &of_process = processes.gpus[static_cast<size_t>(description->process)];
+    if (!of_process.empty())
+      describe(*description, of_process[static_cast<size_t>(description->local_id)]);
+    if (is_addressable)
+      runtime = has_gpus() ? disc::pjrt::gpu_device(gpus[static_cast<size_t>(description->local_id)])
+                           : std::shared_ptr<disc::Device>(disc::default_device());
     devices.push_back(std::make_unique<PJRT_Device>(this, description, std::move(runtime)));
     PJRT_Device &device = *devices.back();
     device_list.push_back(&device);

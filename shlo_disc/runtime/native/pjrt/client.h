@@ -2,6 +2,7 @@
 // The client: what a framework holds while it uses the plugin.
 #pragma once
 
+#include "cuda/nccl_groups.h"
 #include "program/executable.h"
 #include "compile.h"
 #include "device.h"
@@ -46,6 +47,7 @@ struct PJRT_Client {
   std::vector<std::unique_ptr<PJRT_Device>> devices; // of all processes
   std::vector<PJRT_Device *> device_list, addressable_list; // the latter are this process's
   std::vector<PJRT_Memory *> memory_list;
+  disc::cuda::SpanningGroups groups; // of GPUs of several processes; for the run that there is at a time
 
 private:
   std::mutex mutex_;

@@ -4,8 +4,8 @@
 // devices, each but the first has a thread of its own for the time of the call.
 #include "collectives/participants.h"
 #include "collectives/spanning_run.h"
-#include "cuda/collectives.h"
 #include "cuda/gpu_device.h"
+#include "cuda/gpu_run.h"
 #include "device_call.h"
 
 #include <algorithm>
@@ -60,13 +60,12 @@ struct Execution {
   void run();
 };
 
-/// How the participants in this process reach each other and those in others.
-std::unique_ptr<Run> run_of(const Placement &placement, const Code &code) {
+/// How the participants in this process reach those in others; null where there are none, or they do not exchange data.
+std::unique_ptr<SpanningRun> spanning_run_of(const Placement &placement, const Code &code) {
   PJRT_Client &client = placement.client;
   const Processes &processes = client.processes;
   if (!placement.spans_processes() || !processes.transport)
-    return std::make_unique<Rendezvous>(static_cast<int64_t>(placement.device_ids.size()),
-                                        static_cast<int64_t>(placement.devices.size()));
+    return nullptr;
   std::vector<SpanningRun::Place> places;
   for (int64_t id : placement.device_ids) {
     const PJRT_DeviceDescription &device = *client.device(id).description;
@@ -79,41 +78,62 @@ std::unique_ptr<Run> run_of(const Placement &placement, const Code &code) {
 /// What a participant does; `position`: among the program's devices that are this process's.
 using Participation = std::function<void(size_t position, Communicator &communicator)>;
 
-/// Runs the program's participants in this process at once.
-void run_all(const Execution &execution, const Participation &participate) {
+/// Runs the program's participants in this process at once. spanning: how they reach those in others, or null.
+void run_all(const Execution &execution, SpanningRun *spanning, const Participation &participate) {
   const std::vector<int64_t> &participants = execution.placement->participants;
   // Functions of others, such as a framework's callbacks, run where the caller's thread has no say.
   bool caller_waits = execution.code->calls_others;
-  std::unique_ptr<Run> run = run_of(*execution.placement, *execution.code);
-  run_participants(*run, participants, caller_waits, [&](Communicator &communicator) {
+  Rendezvous here(static_cast<int64_t>(execution.placement->device_ids.size()),
+                  static_cast<int64_t>(participants.size()));
+  Run &run = spanning ? static_cast<Run &>(*spanning) : here;
+  run_participants(run, participants, caller_waits, [&](Communicator &communicator) {
     auto found = std::ranges::lower_bound(participants, communicator.participant());
     participate(static_cast<size_t>(found - participants.begin()), communicator);
   });
 }
 
 void run_on_processors(Execution &execution) {
-  run_all(execution, [&](size_t i, Communicator &communicator) {
+  std::unique_ptr<SpanningRun> spanning = spanning_run_of(*execution.placement, *execution.code);
+  run_all(execution, spanning.get(), [&](size_t i, Communicator &communicator) {
     ParticipantRuntime runtime(execution.calls[i].runtime(), communicator);
     execution.calls[i].run(runtime.runtime());
   });
 }
 
+/// The GPUs of all participants; null for those in other processes.
+cuda::Gpus gpus_of(const Placement &placement) {
+  cuda::Gpus gpus(placement.device_ids.size());
+  for (size_t i = 0; i < placement.devices.size(); ++i)
+    gpus[static_cast<size_t>(placement.participants[i])] =
+        static_cast<cuda::GpuDevice &>(*placement.devices[i]->runtime).gpu();
+  return gpus;
+}
+
 /// What one GPU has been given may wait for another one: after a failure, that is ended.
-void run_on_gpus(Execution &execution) {
-  cuda::Gpus gpus;
-  for (PJRT_Device *device : execution.placement->devices)
-    gpus.push_back(static_cast<cuda::GpuDevice &>(*device->runtime).gpu());
-  cuda::GpuRun together(std::move(gpus), execution.code->program().calls);
+void run_on(cuda::GpuRun &together, SpanningRun *spanning, Execution &execution) {
   try {
-    run_all(execution, [&](size_t i, Communicator &communicator) {
+    run_all(execution, spanning, [&](size_t i, Communicator &communicator) {
       cuda::GpuParticipant participant(together, communicator, execution.calls[i].runtime());
       execution.calls[i].run(participant.runtime());
+      together.finish(communicator, execution.calls[i].results.done.get());
     });
-    together.check();
+    if (!spanning)
+      together.check();
   } catch (...) {
     together.abort();
     throw;
   }
+}
+
+void run_on_gpus(Execution &execution) {
+  const Placement &placement = *execution.placement;
+  const std::vector<CallSpec> &calls = execution.code->program().calls;
+  if (std::unique_ptr<SpanningRun> spanning = spanning_run_of(placement, *execution.code)) {
+    cuda::GpuRun together(gpus_of(placement), calls, *spanning, placement.device_ids, placement.client.groups);
+    return run_on(together, spanning.get(), execution);
+  }
+  cuda::GpuRun together(gpus_of(placement), calls);
+  run_on(together, nullptr, execution);
 }
 
 void Execution::run() {

@@ -15,6 +15,10 @@ std::vector<int64_t> devices_of(const PJRT_Client &client, const CompileOptions 
   return options.devices.empty() ? client.first_devices(options.replicas * options.partitions) : options.devices;
 }
 
+[[noreturn]] void fail_elsewhere() {
+  fail_argument("none of the devices that the program is for is one of this process");
+}
+
 /// Whether the program's participants exchange anything.
 bool has_collectives(const Program &program) {
   return std::ranges::any_of(program.calls, [](const CallSpec &call) { return !call.groups.empty(); });
@@ -35,7 +39,7 @@ Placement::Placement(PJRT_Client &client, const Code &code)
     logical_ids.push_back({position / partitions, position % partitions});
   }
   if (devices.empty())
-    fail_argument("none of the devices that the program is for is one of this process");
+    fail_elsewhere();
   for (PJRT_Device *device : devices)
     code.on(*device);
   if (spans_processes() && !client.processes.transport && has_collectives(code.program()))
@@ -71,11 +75,14 @@ namespace disc::pjrt {
 
 namespace {
 
-/// The number of the GPU that a program is for, the first one of several, or -1.
+/// The number of the GPU that a program is for, of several the first one of this process, or -1.
 int gpu_for(const PJRT_Client &client, const CompileOptions &options) {
   if (!client.has_gpus())
     return -1;
-  return client.gpu_of(devices_of(client, options).front());
+  for (int64_t id : devices_of(client, options))
+    if (client.device(id).is_addressable())
+      return client.gpu_of(id);
+  fail_elsewhere();
 }
 
 /// is_trusted: the program's bytes were made by a serialiser of this process. client: null where processors run it.

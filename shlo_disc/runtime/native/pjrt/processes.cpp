@@ -4,6 +4,8 @@
 #include "collectives/mpi_transport.h"
 #include "collectives/spanning_run.h"
 #include "collectives/tcp_transport.h"
+#include "cuda/gpu.h"
+#include "device.h"
 #include "error.h"
 
 #include <algorithm>
@@ -99,44 +101,68 @@ private:
   mutable PJRT_CallbackError make_error_ = make_error;
 };
 
-/// What a process tells the others: how many devices it has, where it is found by TCP, and, if so, why it cannot exchange
-/// by MPI, or at all.
+std::vector<GpuDescription> described(const std::vector<int> &gpus) {
+  std::vector<GpuDescription> found;
+  for (int ordinal : gpus) {
+    const cuda::GpuFacts &facts = cuda::Gpu::get(ordinal)->facts();
+    found.push_back({facts.name, std::to_string(facts.major) + "." + std::to_string(facts.minor)});
+  }
+  return found;
+}
+
+/// What a process tells the others: how many devices it has, each with its name and compute capability if they are GPUs,
+/// where it is found by TCP, and, if so, why it cannot exchange by MPI, or at all.
 struct Introduction {
   int device_count;
+  std::vector<GpuDescription> gpus;
   std::string place, without_mpi, obstacle;
 
   std::string text() const {
-    return std::to_string(device_count) + "\n" + place + "\n" + one_line(without_mpi) + "\n" + one_line(obstacle);
+    std::string devices = std::to_string(device_count);
+    for (const GpuDescription &gpu : gpus)
+      devices += "\t" + one_line(gpu.name) + "\t" + gpu.compute_capability;
+    return devices + "\n" + place + "\n" + one_line(without_mpi) + "\n" + one_line(obstacle);
   }
 
   static Introduction of(const std::string &text) {
-    std::vector<std::string> lines(1);
-    for (char letter : text)
-      if (letter == '\n')
-        lines.emplace_back();
-      else
-        lines.back() += letter;
+    std::vector<std::string> lines = split(text, '\n'), devices = split(lines.front(), '\t');
     int64_t count = 0;
-    const std::string &first = lines.front();
+    const std::string &first = devices.front();
     auto [end, code] = std::from_chars(first.data(), first.data() + first.size(), count);
-    if (lines.size() != 4 || code != std::errc() || end != first.data() + first.size())
+    bool has_gpus = devices.size() > 1;
+    if (lines.size() != 4 || code != std::errc() || end != first.data() + first.size() ||
+        (has_gpus && static_cast<int64_t>(devices.size()) != 2 * count + 1))
       fail_argument("another process of the job has another version of shlo_disc");
-    return {checked_device_count(count), lines[1], lines[2], lines[3]};
+    Introduction found{checked_device_count(count), {}, lines[1], lines[2], lines[3]};
+    for (size_t i = 1; i < devices.size(); i += 2)
+      found.gpus.push_back({devices[i], devices[i + 1]});
+    return found;
   }
 
 private:
+  static std::vector<std::string> split(const std::string &text, char separator) {
+    std::vector<std::string> parts(1);
+    for (char letter : text)
+      if (letter == separator)
+        parts.emplace_back();
+      else
+        parts.back() += letter;
+    return parts;
+  }
+
   static std::string one_line(std::string text) {
     std::ranges::replace(text, '\n', ' ');
+    std::ranges::replace(text, '\t', ' ');
     return text;
   }
 };
 
 /// Frameworks may make a client after another; the store keeps what was said for the first ones.
-int clients_before(int node) {
+int clients_before(const std::string &platform, int node) {
   static std::mutex mutex;
-  static std::map<int, int> clients;
+  static std::map<std::pair<std::string, int>, int> clients;
   std::lock_guard lock(mutex);
-  return clients[node]++;
+  return clients[{platform, node}]++;
 }
 
 std::string why_without_mpi(const ClientOptions &options) {
@@ -231,23 +257,25 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) : max_p
   }
   if (!gpus.empty())
     device_count = checked_device_count(static_cast<int64_t>(gpus.size()));
-  if (!gpus.empty() && num_nodes > 1)
-    fail_unimplemented("GPUs of several processes in one job");
   if (node_id >= num_nodes)
     fail_argument("the option node_id is " + std::to_string(node_id) + ", and there are " + std::to_string(num_nodes) +
                   " nodes");
 }
 
 Processes join(const ClientOptions &options, const PJRT_Client_Create_Args &args) {
-  Processes processes{.index = options.node_id, .device_counts = {}, .transport = nullptr, .obstacle = {},
+  Processes processes{.index = options.node_id, .device_counts = {}, .gpus = {}, .transport = nullptr, .obstacle = {},
                       .collective_timeout = options.collective_timeout};
   if (options.num_nodes == 1) {
     processes.device_counts = {options.device_count};
+    processes.gpus = {described(options.gpus)};
     return processes;
   }
   KeyValueStore store(args);
-  std::string prefix = "shlo_disc/client " + std::to_string(clients_before(options.node_id)) + "/process ";
+  std::string platform = options.gpus.empty() ? kPlatformName : kGpuPlatformName;
+  std::string prefix =
+      platform + "/client " + std::to_string(clients_before(platform, options.node_id)) + "/process ";
   Introduction own{};
+  own.gpus = described(options.gpus);
   std::optional<TcpListener> listener = introduce(options, own);
   store.put(prefix + std::to_string(options.node_id), own.text());
   bool has_mpi = true;
@@ -255,6 +283,7 @@ Processes join(const ClientOptions &options, const PJRT_Client_Create_Args &args
   for (int node = 0; node < options.num_nodes; ++node) {
     Introduction found = Introduction::of(store.get(prefix + std::to_string(node)));
     processes.device_counts.push_back(found.device_count);
+    processes.gpus.push_back(std::move(found.gpus));
     has_mpi = has_mpi && found.without_mpi.empty();
     places.push_back(found.place);
     if (processes.obstacle.empty() && !found.obstacle.empty())

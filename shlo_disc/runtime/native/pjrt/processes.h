@@ -36,10 +36,16 @@ struct ClientOptions {
 /// Refuses a number of devices that is not one.
 int checked_device_count(int64_t count);
 
+/// A GPU, as its process describes it to the others.
+struct GpuDescription {
+  std::string name, compute_capability;
+};
+
 /// A job as one of its processes sees it.
 struct Processes {
   int index = 0;
   std::vector<int> device_counts; // by process
+  std::vector<std::vector<GpuDescription>> gpus; // by process; none where devices are processors
   std::shared_ptr<Transport> transport; // null when there is none
   std::string obstacle;                 // why there is none
   std::chrono::seconds collective_timeout;

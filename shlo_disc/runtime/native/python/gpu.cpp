@@ -2,8 +2,8 @@
 #include "gpu.h"
 
 #include "core/error.h"
-#include "cuda/collectives.h"
 #include "cuda/gpu_device.h"
+#include "cuda/gpu_run.h"
 #include "cuda/nccl_library.h"
 #include "without_gil.h"
 

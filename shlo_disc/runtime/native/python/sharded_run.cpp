@@ -2,8 +2,8 @@
 #include "sharded_run.h"
 
 #include "collectives/participants.h"
-#include "cuda/collectives.h"
 #include "cuda/gpu_device.h"
+#include "cuda/gpu_run.h"
 
 #include <utility>
 
