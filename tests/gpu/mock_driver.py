@@ -106,8 +106,8 @@ class MockDriver(Streams, TensorMaps):
         """Status that the next call of a function is to return."""
         self.mistakes: list[str] = []
         self.launches: list[str] = []
-        self.kernel_seconds = 0.0
-        """How long each kernel takes, at least."""
+        self.kernel_seconds: dict[int, float] = {}
+        """How long each kernel takes on a GPU, at least."""
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._texts: dict[str, Any] = {}
@@ -346,11 +346,12 @@ class MockDriver(Streams, TensorMaps):
         grid, block = tuple(map(_int, (gx, gy, gz))), tuple(map(_int, (bx, by, bz)))
         if min(*grid, *block) < 1 or np.prod(block) > 1024 or grid[1] > 65535 or grid[2] > 65535:
             raise Refused(INVALID_VALUE)
+        gpu = self._context() - FIRST_CONTEXT
 
         def work() -> None:
             self.launches.append(name)
-            if self.kernel_seconds:
-                self._changed.wait_for(lambda: False, self.kernel_seconds)
+            if seconds := self.kernel_seconds.get(gpu):
+                self._changed.wait_for(lambda: False, seconds)
             kernel(self, grid, block, words)
 
         self._give(stream, work)

@@ -99,6 +99,11 @@ def test_a_process_that_is_killed_again(tmp_path: Path, name: str, attempt: int)
     assert last is None
 
 
-@pytest.mark.parametrize("name", ["a_process_comes_late", "a_gpu_is_slow"])
-def test_who_is_late_is_named(tmp_path: Path, name: str) -> None:
-    expect_ok(tmp_path, launch(tmp_path, 3, 1, name, seconds=3), name)
+@pytest.mark.parametrize(("name", "gpus"), [("a_process_comes_late", 1), ("a_gpu_is_slow", 1), ("a_gpu_is_slow", 2)])
+def test_who_is_late_is_named(tmp_path: Path, name: str, gpus: int) -> None:
+    expect_ok(tmp_path, launch(tmp_path, 3, gpus, name, seconds=3), name)
+
+
+def test_three_processes(tmp_path: Path) -> None:
+    names = ("some_exchange_nothing", "collectives_of_all_sizes")
+    expect_ok(tmp_path, launch(tmp_path, 3, 1, *names), *names)

@@ -167,7 +167,8 @@ def test_clients_find_each_other(plugin: Any) -> None:
 
 
 def test_an_introduction_that_is_none(plugin: Any) -> None:
-    for others in (b"", b"2", b"many\n\n\n", b"0\n\n\n", b"-1\n\n\n", b"2\n\n\n\n", b"2 ", b"2\n\n"):
+    gpus = (b"2\tMock GPU\n\n\n", b"2\tMock GPU\t9.0\n\n\n", b"0\t\n\n\n")
+    for others in (b"", b"2", b"many\n\n\n", b"0\n\n\n", b"-1\n\n\n", b"2\n\n\n\n", b"2 ", b"2\n\n", *gpus):
         with pytest.raises(errors.InvalidArgument):
             job(plugin, 0, 1, others)
 

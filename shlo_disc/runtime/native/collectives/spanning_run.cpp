@@ -93,7 +93,7 @@ void SpanningRun::check(std::span<const int64_t> awaited, Time since) {
       check_process(process_of(participant), since);
 }
 
-void SpanningRun::check_on_devices(std::span<const int64_t> awaited, Time since) {
+void SpanningRun::check_on_devices(std::span<const int64_t> awaited, Time since, bool is_late) {
   check();
   auto waited = std::chrono::steady_clock::now() - since;
   std::set<int64_t> others;
@@ -103,10 +103,12 @@ void SpanningRun::check_on_devices(std::span<const int64_t> awaited, Time since)
   if (waited > kGrace)
     for (int64_t process : others)
       transport_.check_present(process);
-  if (waited > timeout_ / 2)
+  if (waited > timeout_ / 2 && !is_late)
     transport_.set_waiting(true);
   if (waited <= timeout_)
     return;
+  if (is_late)
+    fail_late("process " + std::to_string(transport_.process()));
   bool all = waited > 2 * timeout_; // of them wait: for something else, and not for this long
   std::string late;
   for (int64_t process : others)

@@ -42,8 +42,8 @@ public:
   void check(std::span<const int64_t> awaited, Time since);
 
   /// The same where a device waits, not this process, so that nothing tells which of the others is late: each says
-  /// that its devices wait, and those that do not say so are named.
-  void check_on_devices(std::span<const int64_t> awaited, Time since);
+  /// that its devices wait, and those that do not say so are named. is_late: a device of this process keeps them waiting.
+  void check_on_devices(std::span<const int64_t> awaited, Time since, bool is_late);
 
   /// That no device of this process waits any longer.
   void go_on() { transport_.set_waiting(false); }

@@ -32,7 +32,8 @@ std::mutex run_mutex;
 thread_local const GpuParticipant *participant_of_thread = nullptr;
 
 std::string version_text(int64_t version) {
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
 }
 
 int64_t own_version() {
@@ -45,9 +46,7 @@ int64_t own_version() {
 } // namespace
 
 GpuRun::GpuRun(Gpus gpus, const std::vector<CallSpec> &calls) : lock_(run_mutex), gpus_(std::move(gpus)) {
-  for (const CallSpec &call : calls)
-    for (const Members &members : groups_of(call))
-      connect(members);
+  connect(calls);
   try {
     check();
   } catch (...) {
@@ -59,10 +58,11 @@ GpuRun::GpuRun(Gpus gpus, const std::vector<CallSpec> &calls) : lock_(run_mutex)
 GpuRun::GpuRun(Gpus gpus, const std::vector<CallSpec> &calls, SpanningRun &run, std::span<const int64_t> devices,
                SpanningGroups &groups)
     : lock_(run_mutex), gpus_(std::move(gpus)), spanning_(&run), devices_(devices), kept_(&groups) {
-  for (const CallSpec &call : calls)
-    for (const Members &members : groups_of(call))
-      connect(members);
-  if (std::ranges::any_of(groups_, [](const auto &entry) { return entry.second->spans_processes(); }))
+  connect(calls);
+  auto has_spanning = [&](const CallSpec &call) {
+    return std::ranges::any_of(groups_of(call), [&](const Members &members) { return spans(members); });
+  };
+  if (std::ranges::any_of(calls, has_spanning))
     watch_ = std::thread([this] { watch(); });
 }
 
@@ -73,6 +73,18 @@ const std::shared_ptr<Gpu> &GpuRun::gpu(int64_t participant) const {
     throw Error(ErrorKind::custom_call, "a collective is for participant " + std::to_string(participant) + " of " +
                                             std::to_string(gpus_.size()));
   return gpus_[static_cast<size_t>(participant)];
+}
+
+void GpuRun::connect(const std::vector<CallSpec> &calls) {
+  for (const CallSpec &call : calls)
+    for (const Members &members : groups_of(call))
+      connect(members);
+}
+
+bool GpuRun::spans(const Members &members) const {
+  return std::ranges::any_of(members, [&](int64_t member) {
+    return spanning_->process_of(member) != spanning_->process_of(members.front());
+  });
 }
 
 void GpuRun::connect(const Members &members) {
@@ -121,7 +133,7 @@ void GpuRun::exchange(Communicator &participant, const Exchange &exchange, const
 }
 
 NcclGroup::Look GpuRun::look_at(const Members &members) const {
-  return [this, &members, since = Clock::now()] { spanning_->check_on_devices(members, since); };
+  return [this, &members, since = Clock::now()] { spanning_->check_on_devices(members, since, false); };
 }
 
 /// Within a handler of an error of NCCL: throws what is known of the processes, if one of them is the cause, else that.
@@ -185,7 +197,7 @@ void GpuRun::give(const Gpu &gpu, const Members &members, int64_t participant, c
   auto rank = static_cast<size_t>(std::ranges::find(members, participant) - members.begin());
   if (!group.spans_processes())
     return group.give(rank, what, [] {}, body);
-  Given given{gpu.record(), nullptr, members, std::nullopt};
+  Given given{gpu.record(), nullptr, members, 0, std::nullopt};
   try {
     group.give(rank, what, look_at(members), body);
   } catch (const Error &) {
@@ -194,6 +206,7 @@ void GpuRun::give(const Gpu &gpu, const Members &members, int64_t participant, c
   }
   given.done = gpu.record();
   std::lock_guard lock(mutex_);
+  given.number = counts_[{participant, members}]++;
   given_[participant].push_back(std::move(given));
 }
 
@@ -223,6 +236,16 @@ void GpuRun::check_watch() {
 
 // ---- the watch ------------------------------------------------------------------------------------------------------
 
+/// Whether a GPU of this process has been given its part of a collective, and has not come to it.
+bool GpuRun::is_late_here(const Given &given) const {
+  return std::ranges::any_of(given_, [&](const auto &entry) {
+    const std::deque<Given> &queue = entry.second;
+    auto same = [&](const Given &other) { return other.number == given.number && other.members == given.members; };
+    auto found = std::ranges::find_if(queue, same);
+    return found != queue.end() && (found != queue.begin() || !found->before->is_done());
+  });
+}
+
 /// Throws ExchangeFailure and Error for what has failed since, or waits for too long.
 void GpuRun::look() {
   spanning_->check();
@@ -235,7 +258,7 @@ void GpuRun::look() {
     Given &given = queue.front();
     if (!given.begun)
       given.begun = Clock::now();
-    spanning_->check_on_devices(given.members, *given.begun);
+    spanning_->check_on_devices(given.members, *given.begun, is_late_here(given));
     waits = true;
   }
   if (!waits)

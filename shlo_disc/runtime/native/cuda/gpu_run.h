@@ -78,10 +78,14 @@ private:
   struct Given {
     std::shared_ptr<const disc::Event> before, done;
     Members members;
+    int64_t number = 0; // among the participant's with these members
     std::optional<Time> begun; // when it was first seen to wait
   };
 
+  void connect(const std::vector<CallSpec> &calls);
   void connect(const Members &members);
+  bool spans(const Members &members) const;
+  bool is_late_here(const Given &given) const;
   const std::shared_ptr<Gpu> &gpu(int64_t participant) const;
   bool speaks(int64_t participant, const Members &members) const;
   void join(Communicator &participant, const Members &members, NcclGroup &group);
@@ -104,10 +108,11 @@ private:
   std::mutex mutex_; // of what follows
   std::condition_variable changed_;
   std::map<int64_t, std::deque<Given>> given_; // by participant
+  std::map<std::pair<int64_t, Members>, int64_t> counts_; // of what has been given, by participant and members
   std::optional<Time> failed_;                 // when NCCL was first seen to have failed
   std::exception_ptr failure_;                 // what the watch has found
   bool is_over_ = false;
-  std::thread watch_; // while a group spans processes
+  std::thread watch_; // where a group of the program spans processes, this one or not
 };
 
 /// While it lives, this thread is a participant of a run.

@@ -63,18 +63,18 @@ template <typename Visit> void NcclGroup::for_each_here(const Visit &visit) noex
 
 NcclGroup::~NcclGroup() {
   for_each_here([](Rank &rank) { rank.gpu->wait(); });
-  if (spans_processes_)
-    finalize();
   for_each_here([&](Rank &rank) { library_.destroy(std::exchange(rank.comm, nullptr)); });
 }
 
-/// Waits for what is on its way to other processes; a rank that does not come to its end is aborted.
-void NcclGroup::finalize() noexcept {
+void NcclGroup::begin_end() noexcept {
+  for_each_here([](Rank &rank) { rank.gpu->wait(); });
   for_each_here([&](Rank &rank) { library_.finalize(rank.comm); });
-  auto end = std::chrono::steady_clock::now() + kFarewell;
+}
+
+void NcclGroup::wait_for_end(std::chrono::steady_clock::time_point limit) noexcept {
   for_each_here([&](Rank &rank) {
     NcclStatus status = state_of(rank);
-    for (; status == kNcclInProgress && std::chrono::steady_clock::now() < end; status = state_of(rank))
+    for (; status == kNcclInProgress && std::chrono::steady_clock::now() < limit; status = state_of(rank))
       std::this_thread::sleep_for(kRest);
     if (status != kNcclSuccess)
       library_.abort(std::exchange(rank.comm, nullptr));
@@ -87,13 +87,14 @@ NcclStatus NcclGroup::begin_ranks(const NcclId &id) {
   for (const auto &rank : ranks_)
     if (rank)
       locks.emplace_back(rank->mutex);
+  auto count = static_cast<int>(ranks_.size());
   return together(library_, [&] {
     NcclStatus status = kNcclSuccess;
     for (size_t number = 0; number < ranks_.size() && !nccl_failed(status); ++number)
       if (Rank *rank = ranks_[number].get())
         rank->gpu->within([&] {
           NcclConfig config;
-          status = library_.init_rank(&rank->comm, static_cast<int>(ranks_.size()), id, static_cast<int>(number), &config);
+          status = library_.init_rank(&rank->comm, count, id, static_cast<int>(number), &config);
         });
     return status;
   });
@@ -158,8 +159,11 @@ void NcclGroup::abort() noexcept {
   for (const auto &rank : ranks_) {
     if (!rank)
       continue;
-    std::lock_guard lock(rank->mutex);
-    NcclComm comm = std::exchange(rank->comm, nullptr);
+    NcclComm comm = nullptr;
+    {
+      std::lock_guard lock(rank->mutex); // not while NCCL aborts: nobody else uses it then
+      comm = std::exchange(rank->comm, nullptr);
+    }
     if (!comm)
       continue;
     try {
@@ -180,6 +184,15 @@ std::shared_ptr<NcclGroup> group_of(const Gpus &gpus) {
   auto made = std::make_shared<NcclGroup>(NcclLibrary::instance(), gpus);
   groups().emplace(std::move(ordinals), made);
   return made;
+}
+
+void close_groups(SpanningGroups &groups) noexcept {
+  auto limit = std::chrono::steady_clock::now() + kFarewell;
+  for (const auto &[devices, group] : groups)
+    group->begin_end();
+  for (const auto &[devices, group] : groups)
+    group->wait_for_end(limit);
+  groups.clear();
 }
 
 void forget_group(const std::shared_ptr<NcclGroup> &group) {

@@ -5,6 +5,7 @@
 #include "gpu.h"
 #include "nccl_library.h"
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,14 +17,14 @@ namespace disc::cuda {
 /// By participant or rank; null for a GPU of another process.
 using Gpus = std::vector<std::shared_ptr<Gpu>>;
 
-/// GPUs that exchange arrays, in the order of their ranks. Where all are of this process, its functions return when they
-/// are done; else they do not wait for other processes, and what they have begun is waited for by `settle`.
+/// GPUs that exchange arrays, in the order of their ranks. Where all are of this process, NCCL's functions return when they
+/// are done; else they do not wait for other processes, and what they have begun is asked for again and again.
 class NcclGroup {
 public:
   /// Connects them if all are of this process; else `join` does. Throws Error(device).
   NcclGroup(const NcclLibrary &library, Gpus gpus);
 
-  /// Waits for the work of its GPUs, and where there are other processes a while for theirs.
+  /// Waits for the work of its GPUs.
   ~NcclGroup();
   NcclGroup(const NcclGroup &) = delete;
   NcclGroup &operator=(const NcclGroup &) = delete;
@@ -45,6 +46,11 @@ public:
   /// What NCCL has found since, while work was done.
   NcclStatus async_error();
 
+  /// With other processes, before it is destroyed: what is on its way to them arrives. What is not done at the limit is
+  /// aborted.
+  void begin_end() noexcept;
+  void wait_for_end(std::chrono::steady_clock::time_point limit) noexcept;
+
   /// Ends what is under way, which may wait for a member that never comes. The group cannot be used any more.
   void abort() noexcept;
 
@@ -59,7 +65,6 @@ private:
   void settle(Rank &rank, NcclStatus status, const std::string &what, const Look &look);
   template <typename Visit> void for_each_here(const Visit &visit) noexcept;
   NcclStatus begin_ranks(const NcclId &id);
-  void finalize() noexcept;
 
   const NcclLibrary &library_;
   std::vector<std::unique_ptr<Rank>> ranks_; // null for one of another process
@@ -69,6 +74,9 @@ private:
 /// Groups with GPUs of other processes, by the numbers of devices in the job. They live as long as the client that has
 /// them: all processes have to have the same ones.
 using SpanningGroups = std::map<std::vector<int64_t>, std::shared_ptr<NcclGroup>>;
+
+/// Destroys them, with a while for other processes to do the same.
+void close_groups(SpanningGroups &groups) noexcept;
 
 /// The process's group of these GPUs, in this order, all of this process. The caller has the only run of several GPUs
 /// that there is at a time. Throws Error(device).

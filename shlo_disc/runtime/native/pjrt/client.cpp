@@ -48,6 +48,7 @@ PJRT_Client::PJRT_Client(disc::pjrt::Processes given, const disc::pjrt::ClientOp
 PJRT_Client::~PJRT_Client() {
   for (PJRT_Device *device : addressable_list)
     device->worker.finish();
+  disc::cuda::close_groups(groups);
 }
 
 PJRT_Device &PJRT_Client::device(int64_t id) const {
