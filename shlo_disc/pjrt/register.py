@@ -93,7 +93,7 @@ def client_options() -> dict[str, int | str]:
 
 
 def _job_options(platform: str, timeout_flag: str) -> dict[str, int | str]:
-    """What the processes of a job need to know to find each other; nothing without `jax.distributed`."""
+    """The options by which the processes of a job find each other; none without `jax.distributed`."""
     from jax._src import distributed
 
     options: dict[str, int | str] = {}

@@ -12,7 +12,7 @@ from tests.docs.page import ROOT, Page, matches, names, programs, read
 
 NAMES, PROGRAMS = names(), programs()
 LEFT_OUT = {
-    "README.md": 1, "docs/compile-cache.md": 1, "docs/failures.md": 1, "docs/gpu.md": 2,
+    "README.md": 1, "docs/compile-cache.md": 1, "docs/failures.md": 1, "docs/gpu.md": 3,
     "docs/guides/adding-an-op.md": 1, "docs/guides/serving.md": 2, "docs/guides/triton.md": 2, "docs/install.md": 3,
     "docs/plugin.md": 2,
 }  # fmt: skip

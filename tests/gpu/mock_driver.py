@@ -107,7 +107,7 @@ class MockDriver(Streams, TensorMaps):
         self.mistakes: list[str] = []
         self.launches: list[str] = []
         self.kernel_seconds: dict[int, float] = {}
-        """How long each kernel takes on a GPU, at least."""
+        """The least time that each kernel takes, by GPU."""
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._texts: dict[str, Any] = {}

@@ -217,7 +217,7 @@ class MockNccl:
         ctypes.c_int.from_address(out).value = self._state(self._comm(comm))
 
     def _state(self, comm: Comm) -> int:
-        """How a communicator is; each question brings work that is late a step further."""
+        """The status of a communicator; each question brings work that is late a step further."""
         clique, meeting = comm.clique, comm.clique.meeting
         if clique.error != SUCCESS or meeting is None:
             return clique.error
@@ -368,7 +368,7 @@ class MockNccl:
     # ---- elements ---------------------------------------------------------------------------------------------------
 
     def _sent(self, alike: tuple[Any, ...], part: Part, size: int) -> Any:
-        """What a rank brings: an array, or one for each rank that is sent a message."""
+        """The elements that a rank brings: an array, or one for each rank that is sent a message."""
         if alike == ("messages",):
             return {to: self._elements(at, count, 1).copy() for to, (at, count) in part.sends.items()}
         name, count, type_, _ = alike

@@ -27,7 +27,7 @@ def name_of(words: tuple[int, ...]) -> str:
 
 @dataclass
 class Meeting:
-    """What each of `size` ranks says of a subject, as a file each."""
+    """The words of `size` ranks on subjects, as a file each."""
 
     folder: Path
     size: int
@@ -47,6 +47,6 @@ class Meeting:
         return all(self._file(subject, rank).exists() for rank in range(self.size))
 
     def all(self, subject: str) -> list[Any]:
-        """What all ranks have said."""
+        """The words of all ranks."""
         files = [self._file(subject, rank) for rank in range(self.size)]
         return [pickle.loads(file.read_bytes()) for file in files]  # noqa: S301 - written by this test

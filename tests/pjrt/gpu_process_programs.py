@@ -243,7 +243,7 @@ def a_gpu_is_slow() -> None:
 
     assert (np.asarray(sums_of_products()) == 3 * mesh.size).all()
     if jax.process_index() == 1:
-        mock_driver().kernel_seconds[len(jax.local_devices()) - 1] = limit() * 3
+        mock_driver().kernel_seconds[jax.local_devices()[-1].local_hardware_id] = limit() * 3
     refused(sums_of_products, "waited for process 1 for")
 
 
@@ -267,7 +267,7 @@ def there_is_no_id() -> None:
 
 @lost
 def an_id_leads_nowhere() -> None:
-    """What NCCL says of it, from one process or another."""
+    """The error is NCCL's, from one process or another."""
     mock = mock_nccl.mock_nccl()
     if jax.process_index() == 0:
         mock.__dict__["ncclGetUniqueId"] = lambda *_: None

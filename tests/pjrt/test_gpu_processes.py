@@ -27,7 +27,7 @@ MORE = ("element_types", "booleans", "collectives_in_a_loop", "devices_in_anothe
 
 
 def launch(folder: Path, processes: int, gpus: int, *names: str, seconds: int = SECONDS) -> list[dict[str, str] | None]:
-    """What each process reports of the programs; None for one that is lost."""
+    """The outcomes that each process reports; None for one that is lost."""
     flags = f"--xla_force_host_platform_device_count=4 --xla_gpu_nccl_termination_timeout_seconds={seconds}"
     env = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "shlo_disc_cuda,cpu", "XLA_FLAGS": flags}
     env |= {"GPUS": str(gpus), "TMPDIR": str(folder)}

@@ -105,7 +105,7 @@ void NcclGroup::join(const NcclId &id, const Look &look) {
   NcclStatus status = begin_ranks(id);
   for (const auto &rank : ranks_)
     if (rank)
-      settle(*rank, status, what, look);
+      complete(*rank, status, what, look);
   is_joined_ = true;
 }
 
@@ -116,7 +116,7 @@ NcclStatus NcclGroup::state_of(Rank &rank) {
 }
 
 /// Until then, nothing may be said of the work in the stream: it may not be there yet.
-void NcclGroup::settle(Rank &rank, NcclStatus status, const std::string &what, const Look &look) {
+void NcclGroup::complete(Rank &rank, NcclStatus status, const std::string &what, const Look &look) {
   while (status == kNcclInProgress) {
     look();
     std::this_thread::sleep_for(kRest);
@@ -138,7 +138,7 @@ void NcclGroup::give(size_t number, const std::string &what, const Look &look, c
         throw Error(ErrorKind::device, "could not " + what + ": the exchange between GPUs has been ended");
       status = body(rank.comm);
     }
-    settle(rank, status, what, look);
+    complete(rank, status, what, look);
   });
 }
 

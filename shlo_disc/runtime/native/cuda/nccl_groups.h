@@ -62,7 +62,7 @@ private:
   };
 
   NcclStatus state_of(Rank &rank);
-  void settle(Rank &rank, NcclStatus status, const std::string &what, const Look &look);
+  void complete(Rank &rank, NcclStatus status, const std::string &what, const Look &look);
   template <typename Visit> void for_each_here(const Visit &visit) noexcept;
   NcclStatus begin_ranks(const NcclId &id);
 
