@@ -24,10 +24,10 @@ from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.nvvm import device_module, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
 from shlo_disc.lowering_gpu.product_form import ProductForm, device_product
-from shlo_disc.lowering_gpu.product_kernel import tiles_of
+from shlo_disc.lowering_gpu.product_parts import blocks_of, depth_guards, numbers_of
 from shlo_disc.lowering_gpu.products import build_followed_products, build_products
 from shlo_disc.lowering_gpu.scatter_starts import split_scatter_starts
-from shlo_disc.shape_dialect.dialect.fusion import Attention, Gemm, fusion_of
+from shlo_disc.shape_dialect.dialect.fusion import Attention, Gemm, fusion_of, partials_of
 from shlo_disc.shape_dialect.dialect.host import KERNEL, KERNELS, ChosenKernel, KernelUse, kernel_attribute
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import FunctionName
@@ -96,8 +96,11 @@ class _Kernels:
             self.followed[form] = KernelCache(self.facts, functools.partial(self.build_followed, form))
         kernel, meaning = self.followed[form].kernel_for(loop)
         sizes = (size.substitute(meaning) if meaning else size for size in kernel.sizes)
-        guards = tuple(dict.fromkeys(guard.substitute(meaning) for guard in kernel.guards))
-        return ChosenKernel(self._use(kernel.name, (*problem.numbers, *sizes), tiles_of(problem)), guards)
+        guards = tuple(
+            dict.fromkeys((*depth_guards(problem, product), *(g.substitute(meaning) for g in kernel.guards)))
+        )
+        use = self._use(kernel.name, (*numbers_of(problem, product), *sizes), blocks_of(problem, product))
+        return ChosenKernel(use, guards)
 
     def build_followed(
         self, form: ProductForm, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers
@@ -111,7 +114,8 @@ class _Kernels:
         form = _form(problem, product)
         if form not in self.products:
             self.products[form] = build_products(self.device, form, self.architecture)
-        return ChosenKernel(self._use(form.name, problem.numbers, tiles_of(problem)))
+        use = self._use(form.name, numbers_of(problem, product), blocks_of(problem, product))
+        return ChosenKernel(use, depth_guards(problem, product))
 
     def _attention(self, task: AttentionTask) -> ChosenKernel:
         """The kernel of an attention, which those of other layers share."""
@@ -148,7 +152,7 @@ class _Kernels:
 def _form(problem: MatrixProduct, product: func.FuncOp) -> ProductForm:
     """The form of the product that a fusion is."""
     rounded = problem.rounds_to(str(product.type.results[0].element_type))
-    return ProductForm.of(problem, rounded, precision_of(product))
+    return ProductForm.of(problem, rounded, precision_of(product), bool(partials_of(product)))
 
 
 def build_gpu_kernels(

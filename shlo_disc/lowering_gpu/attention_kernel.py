@@ -88,9 +88,10 @@ class _PlainAttention:
         problem, self.width = task.problem, task.width
         form = ProductForm(Element(problem.element), "mk", "nk", len(problem.batch))
         self.sums = form.sums
+        register = form.sums.register()
         self.pieces = [
-            Side(frame.function, number, matrix, form, depth.constant == 1)
-            for number, (matrix, depth) in enumerate(
+            Side(shared_array(frame.function, i, Side.elements(form), register), 0, matrix, form, depth.constant == 1)
+            for i, (matrix, depth) in enumerate(
                 ((self.sides.query, problem.query_depth), (self.sides.key, problem.key_depth))
             )
         ]

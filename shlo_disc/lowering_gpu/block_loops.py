@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.grid import THREADS, thread
@@ -62,6 +62,26 @@ def when(condition: ir.Value, body: Callable[[], None]) -> None:
     with ir.InsertionPoint(branch.then_block):
         body()
         scf.yield_([])
+
+
+def either(condition: ir.Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    """One of two ways."""
+    choice = scf.IfOp(condition, [], has_else=True)
+    for block, version in ((choice.then_block, then), (choice.else_block, otherwise)):
+        with ir.InsertionPoint(block):
+            version()
+            scf.yield_([])
+
+
+def chosen(
+    condition: ir.Value, types: Sequence[ir.Type], then: Callable[[], Values], otherwise: Callable[[], Values]
+) -> Values:
+    """The values of one of two ways."""
+    choice = scf.IfOp(condition, list(types), has_else=True)
+    for block, values in ((choice.then_block, then), (choice.else_block, otherwise)):
+        with ir.InsertionPoint(block):
+            scf.yield_(values())
+    return list(choice.results)
 
 
 def as_long_as(start: Values, goes_on: Callable[[Values], ir.Value], body: Callable[[Values], Values]) -> Values:

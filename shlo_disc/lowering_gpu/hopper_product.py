@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import hopper, nvgpu
-from shlo_disc.lowering_gpu.block_loops import when
+from shlo_disc.lowering_gpu.block_loops import either, when
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, FACTORS, WARPGROUP, i32, map_type, narrowed
 from shlo_disc.lowering_gpu.hopper_ring import (
@@ -32,13 +32,12 @@ from shlo_disc.lowering_gpu.hopper_ring import (
     Ring,
     Stage,
     Tile,
-    either,
 )
 from shlo_disc.lowering_gpu.hopper_sums import EIGHT, HandOver, ResultRows
 from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import pointer_type
 from shlo_disc.lowering_gpu.product_epilogue import Epilogue, EpilogueFrame
-from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, ProductForm, Told, indices_of
+from shlo_disc.lowering_gpu.product_form import ProductForm, Told, indices_of
 from shlo_disc.lowering_gpu.tensor_product import PROCESSORS
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, scf
 
@@ -76,8 +75,8 @@ def build_hopper_product(device: gpu.GPUModuleOp, form: ProductForm) -> gpu.GPUF
     """The kernel at the end of a module. It is told the maps of the two sides, by value, then what that of
     `product_kernel` is told."""
     _load(device.context)
-    pointers = [pointer_type(e.memory()) for e in (form.element, form.element, form.result)]
-    numbers = [ir.IndexType.get()] * (NUMBERS + NUMBERS_OF_AXIS * form.batch)
+    pointers = [pointer_type(e.memory()) for e in (form.element, form.element, form.result, *form.memory)]
+    numbers = [ir.IndexType.get()] * form.numbers
     with ir.InsertionPoint(device.regions[0].blocks[0]):
         type_ = ir.FunctionType.get([*[map_type()] * 2, *pointers, *numbers], [])
         function = gpu.GPUFuncOp(type_, name_by_maps(form.name), kernel=True, known_block_size=[BLOCK_THREADS, 1, 1])

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shlo_disc.lowering.positions import index_constant
@@ -11,7 +11,7 @@ from shlo_disc.lowering_gpu import hopper
 from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, WARPGROUP, i32
-from shlo_disc.shape_dialect.mlir import arith, gpu, ir, scf
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir
 
 CONSUMERS = 2
 """Warpgroups that multiply."""
@@ -94,12 +94,3 @@ class Ring:
         parity = arith.remui(arith.divui(number, i32(STAGES)), i32(2))
         start = arith.addi(self.base, arith.muli(stage, i32(STAGE_BYTES)))
         return Stage(start, full, arith.addi(full, i32(8 * STAGES)), parity)
-
-
-def either(condition: ir.Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
-    """Emit the code of threads for which a condition holds, and the code of the others."""
-    choice = scf.IfOp(condition, [], has_else=True)
-    for block, version in ((choice.then_block, then), (choice.else_block, otherwise)):
-        with ir.InsertionPoint(block):
-            version()
-            scf.yield_([])

@@ -12,10 +12,10 @@ from typing import Protocol
 
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import hopper
-from shlo_disc.lowering_gpu.block_loops import counted, when
+from shlo_disc.lowering_gpu.block_loops import counted, either, when
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.hopper import FACTORS, WARPGROUP
-from shlo_disc.lowering_gpu.hopper_ring import CONSUMERS, Place, either
+from shlo_disc.lowering_gpu.hopper_ring import CONSUMERS, Place
 from shlo_disc.lowering_gpu.index_math import below, divided, is_multiple_of, plus, times
 from shlo_disc.lowering_gpu.kernel import shared_array
 from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES

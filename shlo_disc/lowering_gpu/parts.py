@@ -46,15 +46,13 @@ class Parts:
     count: Expr = field(init=False)
     item: ir.Value = field(init=False)
     part: ir.Value = field(init=False)
-    tickets: ir.Value = field(init=False)
+    tickets: Tickets = field(init=False)
     is_split: ir.Value | None = None
 
     def __post_init__(self) -> None:
         self.count = parts_of(self.frame)
         if self.frame.partials:
-            word = ir.IntegerType.get_signless(32)
-            self.frame.function.attributes[RELAXED] = ir.UnitAttr.get()
-            self.tickets = zeroed_array(self.frame.function, "tickets", GPU_POLICY.blocks // 2, word)
+            self.tickets = Tickets.of(self.frame.function)
 
     def number(self) -> ir.Value:
         """The number of parts of an item."""
@@ -80,17 +78,8 @@ class Parts:
         each_block(arith.muli(items, count), one)
 
     def _stand(self, number: ir.Value, count: ir.Value) -> None:
-        """Find the item and the part that a number stands for. Where items are split, numbers have no high word.
-
-        `is_split` is made of the part, too: LLVM would copy the loop over items for a condition from outside of it.
-        """
-        word, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
-        low, of_each = arith.index_castui(word, number), arith.index_castui(word, count)
-        high = arith.subi(number, arith.index_castui(index, low))
-        self.item = arith.addi(high, arith.index_castui(index, arith.divui(low, of_each)))
-        self.part = arith.index_castui(index, arith.remui(low, of_each))
-        several = arith.ori(self.part, arith.subi(count, index_constant(1)))
-        self.is_split = arith.cmpi(arith.CmpIPredicate.ne, several, index_constant(0))
+        """Take up the item and the part that a number stands for."""
+        self.item, self.part, self.is_split = item_and_part(number, count)
 
     def share(self, length: Expr, multiple: int = 1) -> tuple[ir.Value, ir.Value]:
         """The first of `length` elements that are in the block's part, and how many are. Parts begin at multiples."""
@@ -170,26 +159,62 @@ class Parts:
 
     def is_last(self) -> ir.Value:
         """Tells whether all other parts of the item have been left already: the same in all threads of the block."""
-        word = ir.IntegerType.get_signless(32)
-        flag, zero = self.frame.shared_memory(1, word), index_constant(0)
+        return self.tickets.is_last(self.item, self.number(), self.frame.shared_memory(1, word_type()))
+
+
+@dataclass(frozen=True)
+class Tickets:
+    """The numbers by which the blocks of an item count those that have left their parts."""
+
+    numbers: ir.Value
+
+    @staticmethod
+    def of(function: gpu.GPUFuncOp) -> Tickets:
+        """Those of a kernel."""
+        function.attributes[RELAXED] = ir.UnitAttr.get()
+        return Tickets(zeroed_array(function, "tickets", GPU_POLICY.blocks // 2, word_type()))
+
+    def is_last(self, item: ir.Value, count: ir.Value, flag: ir.Value) -> ir.Value:
+        """Tells whether all others of the `count` parts of an item have been left already: the same in all threads of
+        the block. flag: a word of the block's memory."""
+        zero = index_constant(0)
 
         def take() -> None:
             fence()
-            one = arith.constant(word, 1)
-            taken = memref.AtomicRMWOp(arith.AtomicRMWKind.addi, one, self.tickets, [self.item]).result
+            one = arith.constant(word_type(), 1)
+            taken = memref.AtomicRMWOp(arith.AtomicRMWKind.addi, one, self.numbers, [item]).result
             fence()
             behind = arith.addi(arith.index_castui(ir.IndexType.get(), taken), index_constant(1))
-            is_last = arith.cmpi(arith.CmpIPredicate.eq, behind, self.number())
-            when(is_last, self._reset)
-            memref.store(arith.extui(word, is_last), flag, [zero])
+            is_last = arith.cmpi(arith.CmpIPredicate.eq, behind, count)
+            when(is_last, lambda: self._reset(item))
+            memref.store(arith.extui(word_type(), is_last), flag, [zero])
 
         when(arith.cmpi(arith.CmpIPredicate.eq, thread(), zero), take)
         gpu.barrier()
-        return arith.cmpi(arith.CmpIPredicate.ne, memref.load(flag, [zero]), arith.constant(word, 0))
+        return arith.cmpi(arith.CmpIPredicate.ne, memref.load(flag, [zero]), arith.constant(word_type(), 0))
 
-    def _reset(self) -> None:
-        none = arith.constant(ir.IntegerType.get_signless(32), 0)
-        memref.AtomicRMWOp(arith.AtomicRMWKind.assign, none, self.tickets, [self.item])
+    def _reset(self, item: ir.Value) -> None:
+        memref.AtomicRMWOp(arith.AtomicRMWKind.assign, arith.constant(word_type(), 0), self.numbers, [item])
+
+
+def item_and_part(number: ir.Value, count: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """The item and the part that a number stands for, and whether there are several parts. Where items are split,
+    numbers have no high word.
+
+    The last is made of the part, too: LLVM would copy the loop over items for a condition from outside of it.
+    """
+    word, index = word_type(), ir.IndexType.get()
+    low, of_each = arith.index_castui(word, number), arith.index_castui(word, count)
+    high = arith.subi(number, arith.index_castui(index, low))
+    item = arith.addi(high, arith.index_castui(index, arith.divui(low, of_each)))
+    part = arith.index_castui(index, arith.remui(low, of_each))
+    several = arith.ori(part, arith.subi(count, index_constant(1)))
+    return item, part, arith.cmpi(arith.CmpIPredicate.ne, several, index_constant(0))
+
+
+def word_type() -> ir.IntegerType:
+    """The type of tickets."""
+    return ir.IntegerType.get_signless(32)
 
 
 def parts_of(frame: GpuFrame) -> Expr:

@@ -9,31 +9,33 @@ last are read as the last ones, and not written; beyond the end of k there are z
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
 
-from shlo_disc.lowering.element_types import convert, to_memory
 from shlo_disc.lowering.index_rules.folds import multiply_add, zero_of
 from shlo_disc.lowering.positions import index_constant
-from shlo_disc.lowering_gpu.block_loops import counted
-from shlo_disc.lowering_gpu.grid import each_block, thread
-from shlo_disc.lowering_gpu.index_math import below, divided, plus, times
-from shlo_disc.lowering_gpu.product_epilogue import ChosenSums, Epilogue, EpilogueFrame
-from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm, Told, indices_of
+from shlo_disc.lowering_gpu import nvgpu
+from shlo_disc.lowering_gpu.block_loops import either
+from shlo_disc.lowering_gpu.few_rows import FewRows
+from shlo_disc.lowering_gpu.grid import thread
+from shlo_disc.lowering_gpu.index_math import below, times
+from shlo_disc.lowering_gpu.index_math import parts as parts_of_size
+from shlo_disc.lowering_gpu.kernel import shared_array
+from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
+from shlo_disc.lowering_gpu.product_form import ProductForm, Told
+from shlo_disc.lowering_gpu.product_parts import DepthParts
 from shlo_disc.lowering_gpu.product_side import DEPTH, SIDE, TILE, Side
-from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
+from shlo_disc.lowering_gpu.product_slices import FLAT, Sides, each_tile
+from shlo_disc.lowering_gpu.thread_sums import Layout, ThreadSums
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, scf
 
 
 class PlainKernel:
-    """The body of a kernel, at the insertion point.
+    """The body of a kernel, at the insertion point. Results of few rows have tiles of another form."""
 
-    neighbours: sums of a thread that are neighbours in a row. offsets: of each sum, its row and column behind the place
-    of the thread.
-    """
-
-    neighbours = SIDE
-    offsets = tuple(itertools.product(range(SIDE), repeat=2))
+    layout = Layout(SIDE, ((SIDE, 1, 0),))
+    side_type = Side
+    few_type = FewRows
 
     def __init__(
         self,
@@ -42,16 +44,19 @@ class PlainKernel:
         form: ProductForm,
         frame: EpilogueFrame | None = None,
     ):
+        nvgpu.load(function.context)
         self.form = form
         told = Told.of(arguments, form)
-        self.epilogue = None if frame is None else Epilogue(frame, told.result, self.neighbours)
-        self.batch, self.result = told.lhs.sizes[:-2], told.result
+        self.parts, sides = DepthParts(function, told), Sides(form, told, arguments[:2])
+        self.batch, self.thread_sums = told.lhs.sizes[:-2], ThreadSums(told.result, form, frame, self.layout)
+        piece = self.side_type.elements(form)
+        shared = shared_array(function, 0, max(2 * piece, sides.elements(FLAT)), form.sums.register())
+        self.few = self.few_type(sides, told.result, frame, shared, self.parts)
         by_k = (form.lhs == "mk", form.rhs == "nk")
-        self.sides = [self._side(function, i, side, by_k[i]) for i, side in enumerate((told.lhs, told.rhs))]
+        self.sides = [
+            self.side_type(shared, i * piece, side, form, by_k[i]) for i, side in enumerate((told.lhs, told.rhs))
+        ]
         self.places = self._places()
-
-    def _side(self, function: gpu.GPUFuncOp, number: int, matrix: Matrix, along_k: bool) -> Side:
-        return Side(function, number, matrix, self.form, along_k)
 
     def _places(self) -> list[ir.Value]:
         """The row and the column of this thread in a tile."""
@@ -59,23 +64,26 @@ class PlainKernel:
         return [times(split(thread(), across), SIDE) for split in (arith.divui, arith.remui)]
 
     def write(self) -> None:
-        """All tiles, one block a tile at a time."""
-        counts = [arith.divui(plus(side.rows, TILE - 1), index_constant(TILE)) for side in self.sides]
-        each_block(functools.reduce(arith.muli, [*self.batch, *counts]), lambda tile: self._tile(tile, counts))
+        """All tiles, one block a tile, or a part of it, at a time."""
+        rows, _ = (side.rows for side in self.sides)
+        either(below(index_constant(FLAT.m), rows), self._write_tiles, self.few.write)
 
-    def _tile(self, tile: ir.Value, counts: Sequence[ir.Value]) -> None:
+    def _write_tiles(self) -> None:
+        counts = [parts_of_size(side.rows, TILE) for side in self.sides]
+        each_tile([*self.batch, *counts], self.parts, self._tile)
+
+    def _tile(self, indices: Sequence[ir.Value]) -> None:
         """One tile; from one to the next its place changes first along n, then along m, then over matrices."""
-        *matrix, row, column = indices_of(tile, [*self.batch, *counts])
+        *matrix, row, column = indices
         firsts = times(row, TILE), times(column, TILE)
         for side, first in zip(self.sides, firsts, strict=True):
             side.open(matrix, first)
-        finish = self._store if self.epilogue is None else functools.partial(self._follow, self.epilogue)
-        finish(matrix, firsts, self._sums())
+        place = [arith.addi(first, own) for first, own in zip(firsts, self.places, strict=True)]
+        self.parts.finish(self._sums(), lambda sums: self.thread_sums.write(matrix, place, sums))
 
     def _sums(self) -> list[ir.Value]:
         """This thread's sums, row by row."""
-        zeros = self._zeros()
-        loop = scf.ForOp(index_constant(0), self.sides[0].depth, index_constant(DEPTH), zeros)
+        loop = scf.ForOp(*self.parts.share(DEPTH), index_constant(DEPTH), self._zeros())
         with ir.InsertionPoint(loop.body):
             pieces = [side.load(loop.induction_variable) for side in self.sides]
             gpu.barrier()  # behind it, nobody reads the pieces of the step before
@@ -95,35 +103,3 @@ class PlainKernel:
             pairs = zip(itertools.product(*factors), sums, strict=True)
             sums = [multiply_add(a, b, total, self.form.sums) for (a, b), total in pairs]
         return sums
-
-    def _follow(
-        self, epilogue: Epilogue, matrix: Sequence[ir.Value], firsts: Sequence[ir.Value], sums: list[ir.Value]
-    ) -> None:
-        """Do what follows, with so many neighbours of a row at a time as the epilogue takes."""
-        first_row, first_column = (arith.addi(first, place) for first, place in zip(firsts, self.places, strict=True))
-        chosen = ChosenSums(sums, epilogue.width)
-
-        def some(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            rest, group = divided(number, self.neighbours // epilogue.width)
-            row, column = self._offset_of(group)
-            column = arith.addi(column, times(rest, epilogue.width))
-            epilogue.take(matrix, arith.addi(first_row, row), arith.addi(first_column, column), chosen.at(number))
-            return []
-
-        counted(index_constant(0), index_constant(len(sums) // epilogue.width), index_constant(1), [], some)
-
-    def _offset_of(self, group: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The entry of `offsets` of the first of some neighbours."""
-        return group, index_constant(0)
-
-    def _store(self, matrix: Sequence[ir.Value], firsts: Sequence[ir.Value], sums: Sequence[ir.Value]) -> None:
-        """Write those of the sums that the result has."""
-        starts = [arith.addi(first, place) for first, place in zip(firsts, self.places, strict=True)]
-        for offset, total in zip(self.offsets, sums, strict=True):
-            row, column = map(plus, starts, offset)
-            inside = arith.andi(below(row, self.sides[0].rows), below(column, self.sides[1].rows))
-            branch = scf.IfOp(inside, [])
-            with ir.InsertionPoint(branch.then_block):
-                value = to_memory(convert(total, self.form.sums, self.form.result), self.form.result)
-                memref.store(value, self.result.memory, [self.result.place((*matrix, row, column))])
-                scf.yield_([])

@@ -22,8 +22,8 @@ _LIBRARY_PRECISIONS = {"full": 0, "tf32": 2, "tf32x3": 0}
 
 
 def product_block(call: DeviceProduct, kernel: int, epilogue: int = -1) -> list[Entry]:
-    """The words of a product, whose kernel is number `kernel` of the program's, and behind them the parameters of that
-    and of number `epilogue`, which does what follows."""
+    """The words of a product, whose kernel is number `kernel` of the program's. Behind them are the parameters of that
+    and of number `epilogue`, which does what follows, or of a kernel that has parts of the depth."""
     problem = call.problem
     element = "tf32x3" if call.precision == "tf32x3" else problem.element
     none = (Expr.const(1), ZERO, ZERO, ZERO)
@@ -41,12 +41,16 @@ def product_block(call: DeviceProduct, kernel: int, epilogue: int = -1) -> list[
         "kernel": kernel,
         "blocks": call.kernel.items,
     }
-    if call.epilogue is None:
-        return laid_out(abi.PRODUCT, {**entries, **_NOTHING_FOLLOWS})
     args = kernel_arguments(call.kernel, call.kernel_operands)
+    parts: dict[str, Entry | Sequence[Entry]] = {"parts": call.parts}
+    if call.epilogue is None:
+        if call.partials < 0:
+            return laid_out(abi.PRODUCT, {**entries, **_NOTHING_FOLLOWS, **parts})
+        own: dict[str, Entry | Sequence[Entry]] = {"args": Word(abi.PRODUCT.words), "words": len(args)}
+        return [*laid_out(abi.PRODUCT, {**entries, **_NOTHING_FOLLOWS, **own, **parts}), *args]
     behind = kernel_arguments(call.epilogue.kernel, call.epilogue.operands)
     follows = _what_follows(call.epilogue, epilogue, call.problem.element, len(args), len(behind))
-    return [*laid_out(abi.PRODUCT, {**entries, **follows}), *args, *behind]
+    return [*laid_out(abi.PRODUCT, {**entries, **follows, **parts}), *args, *behind]
 
 
 _NOTHING_FOLLOWS: dict[str, Entry | Sequence[Entry]] = {

@@ -29,7 +29,7 @@ from shlo_disc.lowering_gpu.index_math import below, is_multiple_of, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame, pointer_type
 from shlo_disc.lowering_gpu.lane_math import LaneMath
 from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES, Lanes, Place, are_aligned
-from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, Matrix, ProductForm
+from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm
 from shlo_disc.shape_dialect.dialect import fusion as kinds
 from shlo_disc.shape_dialect.dialect.types import bytes_of, dims_of
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, scf, vector
@@ -42,7 +42,8 @@ from shlo_disc.shape_dialect.symbolic.facts import Relation
 class EpilogueFrame(GpuFrame):
     """The kernel of a product of a form that does what the fusion of an epilogue does, which is `fusion`:
 
-    gpu.func @kernel(maps..., lhs, rhs, inputs but the sums..., outputs..., numbers of the product..., sizes...)
+    gpu.func @kernel(maps..., lhs, rhs, inputs but the sums..., outputs..., scratch memory of the product...,
+                     numbers of the product..., sizes...)
 
     threads: of a block. maps: how many tensor maps it is told, which are `told_maps`.
     """
@@ -56,7 +57,8 @@ class EpilogueFrame(GpuFrame):
         others = [value for value in self.tensors if value != self.sums]
         pointers = [pointer_type(self.form.element.memory())] * 2
         pointers += [pointer_type(element_of(value.type).memory()) for value in others]
-        numbers = [ir.IndexType.get()] * (NUMBERS + NUMBERS_OF_AXIS * self.form.batch)
+        pointers += [pointer_type(element.memory()) for element in self.form.memory]
+        numbers = [ir.IndexType.get()] * self.form.numbers
         with ir.InsertionPoint(module.regions[0].blocks[0]):
             type_ = ir.FunctionType.get([*[map_type()] * self.maps, *pointers, *numbers], [])
             function = gpu.GPUFuncOp(type_, name, kernel=True, known_block_size=[self.threads, 1, 1])

@@ -25,7 +25,8 @@ class ProductForm:
     """The form that a kernel is made for: the element type, and the layout of the sides. The result lies in rows.
 
     lhs, rhs: the axes in memory, those of neighbours last, such as "mk" and "kn". batch: the number of batch axes.
-    rounded: the result has the sides' element type, and not that of the sums. precision: one of `PRECISIONS`.
+    rounded: the result has the sides' element type, and not that of the sums. precision: one of `PRECISIONS`. splits:
+    blocks may have parts of the depth (`product_parts`), for which there is scratch memory.
     """
 
     element: Element
@@ -34,13 +35,14 @@ class ProductForm:
     batch: int
     rounded: bool = False
     precision: str = "full"
+    splits: bool = False
 
     @staticmethod
-    def of(problem: MatrixProduct, rounded: bool, precision: str = "full") -> ProductForm:
+    def of(problem: MatrixProduct, rounded: bool, precision: str = "full", splits: bool = False) -> ProductForm:
         """The form of a product by rows."""
         lhs = "mk" if problem.k.lhs.constant == 1 else "km"
         rhs = "kn" if problem.n.rhs.constant == 1 else "nk"
-        return ProductForm(Element(problem.element), lhs, rhs, len(problem.batch), rounded, precision)
+        return ProductForm(Element(problem.element), lhs, rhs, len(problem.batch), rounded, precision, splits)
 
     @property
     def name(self) -> str:
@@ -48,7 +50,18 @@ class ProductForm:
         batch = "b" * self.batch
         element = self.element.name if self.precision == "full" else self.precision
         sums = "" if not self.rounded else "_rounded"
-        return f"product_{element}{sums}_{batch}{self.lhs}_{batch}{self.rhs}"
+        parts = "_in_parts" if self.splits else ""
+        return f"product_{element}{sums}_{batch}{self.lhs}_{batch}{self.rhs}{parts}"
+
+    @property
+    def memory(self) -> list[Element]:
+        """The element types of a kernel's scratch memory, behind its other buffers."""
+        return [self.sums] if self.splits else []
+
+    @property
+    def numbers(self) -> int:
+        """The count of a kernel's first sizes: `MatrixProduct.numbers` and, where it splits, the number of parts."""
+        return NUMBERS + NUMBERS_OF_AXIS * self.batch + len(self.memory)
 
     @property
     def result(self) -> Element:
@@ -102,16 +115,22 @@ def indices_of(linear: ir.Value, sizes: Sequence[ir.Value]) -> list[ir.Value]:
 
 @dataclass(frozen=True)
 class Told:
-    """The parameters of a kernel: both sides as [batch..., rows, k], the result as [batch..., rows, columns]."""
+    """The parameters of a kernel: both sides as [batch..., rows, k], the result as [batch..., rows, columns].
+
+    memory, parts: where the form splits, a pointer to the scratch memory, and the number of parts, 0 for none.
+    """
 
     lhs: Matrix
     rhs: Matrix
     result: Matrix
+    memory: ir.Value | None = None
+    parts: ir.Value | None = None
 
     @staticmethod
     def of(arguments: Sequence[ir.Value], form: ProductForm) -> Told:
-        """From two sides, the result, and `MatrixProduct.numbers`."""
+        """From two sides, the result, the scratch memory, and the numbers of the form."""
         a, b, c, *numbers = arguments
+        memory, parts = (numbers.pop(0), numbers.pop()) if form.splits else (None, None)
         m, n, k, a_m, a_k, b_k, b_n, c_m = numbers[:NUMBERS]
         axes = [numbers[i : i + NUMBERS_OF_AXIS] for i in range(NUMBERS, len(numbers), NUMBERS_OF_AXIS)]
         batch, *strides = ([axis[i] for axis in axes] for i in range(NUMBERS_OF_AXIS))
@@ -120,4 +139,6 @@ class Told:
             Matrix.of(a, (*batch, m, k), (*strides[0], *((a_m, one) if form.lhs == "mk" else (one, a_k)))),
             Matrix.of(b, (*batch, n, k), (*strides[1], *((b_n, one) if form.rhs == "nk" else (one, b_k)))),
             Matrix.of(c, (*batch, m, n), (*strides[2], c_m, one)),
+            memory,
+            parts,
         )

@@ -9,21 +9,10 @@ from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import pointer_type
 from shlo_disc.lowering_gpu.plain_product import PlainKernel
 from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
-from shlo_disc.lowering_gpu.product_form import NUMBERS, NUMBERS_OF_AXIS, ProductForm
-from shlo_disc.lowering_gpu.product_side import TILE
+from shlo_disc.lowering_gpu.product_form import ProductForm
 from shlo_disc.lowering_gpu.tensor_product import TensorKernel, takes_tensor_cores
 from shlo_disc.lowering_gpu.tf32_product import Tf32Kernel
-from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.mlir import gpu, ir
-from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
-
-
-def tiles_of(problem: MatrixProduct) -> Expr:
-    """The number of tiles of its result, over all matrices."""
-    tiles = ceildiv(problem.m.size, TILE) * ceildiv(problem.n.size, TILE)
-    for axis in problem.batch:
-        tiles = tiles * axis.size
-    return tiles
 
 
 def kernel_of(form: ProductForm) -> Callable[..., PlainKernel | TensorKernel]:
@@ -41,8 +30,8 @@ def build_fused_product(frame: EpilogueFrame) -> None:
 
 def build_product(device: gpu.GPUModuleOp, form: ProductForm) -> gpu.GPUFuncOp:
     """The kernel at the end of a module. It is told two sides and a result, then `MatrixProduct.numbers`."""
-    pointers = [pointer_type(e.memory()) for e in (form.element, form.element, form.result)]
-    numbers = [ir.IndexType.get()] * (NUMBERS + NUMBERS_OF_AXIS * form.batch)
+    pointers = [pointer_type(e.memory()) for e in (form.element, form.element, form.result, *form.memory)]
+    numbers = [ir.IndexType.get()] * form.numbers
     with ir.InsertionPoint(device.regions[0].blocks[0]):
         type_ = ir.FunctionType.get([*pointers, *numbers], [])
         function = gpu.GPUFuncOp(type_, form.name, kernel=True, known_block_size=[THREADS, 1, 1])

@@ -9,9 +9,8 @@ from shlo_disc.lowering.element_types import Element, constant_like, convert, fr
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.grid import THREADS, thread
 from shlo_disc.lowering_gpu.index_math import below, plus, times
-from shlo_disc.lowering_gpu.kernel import shared_array
 from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm
-from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
+from shlo_disc.shape_dialect.mlir import arith, ir, memref
 
 TILE = 64
 """Rows, and columns, of the result that a block computes at a time."""
@@ -30,15 +29,21 @@ class Side:
     """A side, and the piece of it that is in the memory of the block.
 
     Each thread brings SIDE elements of a piece, neighbours in memory by neighbours: those along k where `along_k`, else
-    those of different rows. pitch: elements from one k to the next in the memory of the block.
+    those of different rows. memory, start: of the block, and where the piece begins there. pitch: elements from one k
+    to the next.
     """
 
     pitch = PITCH
 
-    def __init__(self, function: gpu.GPUFuncOp, number: int, matrix: Matrix, form: ProductForm, along_k: bool):
+    @classmethod
+    def elements(cls, form: ProductForm) -> int:
+        """Those of a piece in the memory of the block."""
+        return DEPTH * cls.pitch
+
+    def __init__(self, memory: ir.Value, start: int, matrix: Matrix, form: ProductForm, along_k: bool):
         self.matrix, self.form = matrix, form
         *_, self.rows, self.depth = matrix.sizes
-        self.piece = shared_array(function, number, DEPTH * self.pitch, form.sums.register())
+        self.piece, self.start = memory, start
         width = index_constant(DEPTH if along_k else TILE)
         near, far = arith.remui(thread(), width), arith.divui(thread(), width)
         together = [near] * SIDE
@@ -46,7 +51,7 @@ class Side:
         self.own_depths: list[ir.Value] = together if along_k else apart
         self.own_rows: list[ir.Value] = apart if along_k else together
         pairs = zip(self.own_depths, self.own_rows, strict=True)
-        self.slots = [arith.addi(times(depth, self.pitch), row) for depth, row in pairs]
+        self.slots = [plus(arith.addi(times(depth, self.pitch), row), start) for depth, row in pairs]
 
     def open(self, matrix: Sequence[ir.Value], first: ir.Value) -> None:
         """Go to the rows from `first` of a matrix of the batch."""
@@ -74,4 +79,4 @@ class Side:
 
     def factors(self, depth: int, place: ir.Value) -> list[ir.Value]:
         """Those of SIDE rows from `place`, at one k of the piece."""
-        return [memref.load(self.piece, [plus(place, depth * self.pitch + i)]) for i in range(SIDE)]
+        return [memref.load(self.piece, [plus(place, self.start + depth * self.pitch + i)]) for i in range(SIDE)]

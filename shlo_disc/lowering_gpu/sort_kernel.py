@@ -100,7 +100,7 @@ class BlockSort:
         counted(index_constant(0), self.length, size, [], one)
 
     def _put(self, begin: ir.Value, slot: ir.Value) -> None:
-        self.tile.put(slot, (*self.place, Position(arith.addi(begin, slot))))
+        self.tile.put(slot, self.tile.element_at((*self.place, Position(arith.addi(begin, slot)))))
 
     # ---- merging ----------------------------------------------------------------------------------------------------
 

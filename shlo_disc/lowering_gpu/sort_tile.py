@@ -48,13 +48,15 @@ class SortTile:
         self.slots = [frame.shared_memory(self.size, kind.memory()) for kind in self.sorter.kinds]
         self.order = frame.shared_memory(self.size, ir.IntegerType.get_signless(8 * _ORDER_BYTES))
 
-    def put(self, slot: ir.Value, where: Positions) -> Values:
-        """The elements at some positions of the operands, which go to a slot."""
+    def element_at(self, where: Positions) -> Values:
+        """The elements at some positions of the operands."""
         with self.sorter.elements.scope():
-            new = self.sorter.element_at(where)
-        self.sorter.store(self.slots, slot, new)
+            return self.sorter.element_at(where)
+
+    def put(self, slot: ir.Value, elements: Values) -> None:
+        """Put elements of the operands into a slot, behind their equals in the slots before."""
+        self.sorter.store(self.slots, slot, elements)
         self.number(slot)
-        return new
 
     def number(self, slot: ir.Value) -> None:
         """Number a slot, so that its element is behind its equals in the slots before."""

@@ -15,7 +15,7 @@ from shlo_disc.lowering_gpu.attention_rows import AttentionTask
 from shlo_disc.lowering_gpu.index_math import times
 from shlo_disc.lowering_gpu.shared_tile import MATRIX, SharedTile
 from shlo_disc.lowering_gpu.tensor_attention import TensorAttention
-from shlo_disc.lowering_gpu.tf32_product import round_to_tf32
+from shlo_disc.lowering_gpu.tf32 import round_to_tf32
 from shlo_disc.shape_dialect.mlir import ir, vector
 
 WIDEST = 64

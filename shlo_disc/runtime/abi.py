@@ -311,7 +311,7 @@ PRODUCT = Struct(
     "DiscProduct",
     "C[batch, m, n] = sum_k A[batch, m, k] * B[batch, k, n] on a device that is apart from the processor. Strides "
     "count elements; C's along n is 1. The words before those of axes that are none are the parameters of the kernel, "
-    "unless something follows.",
+    "unless `args` has them.",
     (
         Fields("const void *", "a"),
         Fields("const void *", "b"),
@@ -327,10 +327,10 @@ PRODUCT = Struct(
             "const int64_t *",
             "args, epilogue_args",
             "Where something follows, the parameters of `kernel`, which does it as well and does not write C, and of "
-            "`epilogue`, the kernel that does it with C; else null.",
+            "`epilogue`, the kernel that does it with C. Else null, or the parameters of a kernel that has `parts`.",
         ),
         Fields("int64_t", "words, epilogue_words", "how many these are"),
-        Fields("int64_t", "epilogue, epilogue_blocks"),
+        Fields("int64_t", "epilogue, epilogue_blocks", "-1 where nothing follows"),
         Fields(
             "void *",
             "library_result",
@@ -339,6 +339,12 @@ PRODUCT = Struct(
         ),
         Fields("const void *", "bias", "or null"),
         Fields("int64_t", "library_format"),
+        Fields(
+            "int64_t",
+            "parts",
+            "of the depth that blocks of `kernel` have; 0 where each has all of it. Not there in programs of earlier "
+            "versions, whose `args` lie here",
+        ),
     ),
 )
 

@@ -40,6 +40,9 @@ class Policy:
         part_columns: elements of each part, at least, down columns and along rows. tile_columns: columns of a block.
     few_queries: rows of one matrix of an attention up to which a block has a part of the keys for all of them, and no
         tile of rows; part_keys: keys of such a part, at least.
+    product_tile: rows and columns of the tile of a product that a block computes; 0: products are no kernels.
+        few_rows: of a product up to which a block has two tiles side by side, of these rows; part_depth: elements of
+        the summed dimension of which a block has a part, at least; depth_parts: parts that one block adds up, at most.
     flat_collectives: collectives move whole arrays, one behind the other, and combine by sums and products, and
         integers by maxima and minima (`expand/flat_collectives.py`).
     patch_features: convolutions with so many features of the result, and elements of a window of all features, are
@@ -76,6 +79,10 @@ class Policy:
     tile_columns: int
     few_queries: int
     part_keys: int
+    product_tile: int
+    few_rows: int
+    part_depth: int
+    depth_parts: int
     flat_collectives: bool
     patch_features: int
     vector_bits: int

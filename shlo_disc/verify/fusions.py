@@ -26,11 +26,13 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     is_fusion,
     kind_of,
     partials_of,
+    product_of,
     results_of,
 )
-from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.ops import RESHAPES
+from shlo_disc.shape_dialect.ops.element_types import SUM_TYPES
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.regions import callee_of
@@ -70,11 +72,24 @@ def verify_fusions(module: ir.Module, facts: Facts | None = None) -> None:
         if _kind(function) == "scan":
             _verify_scan(function, facts)
         if is_fusion(function) and partials_of(function):
-            _verify_room(function)
-        if _kind(function) == "nonzero" and any(len(dims_of(m)) != 1 for m in _memory_of(function)):
-            _fail(function, "its blocks have room for more than how many elements are true")
-        if _kind(function) in ("reduce", "row_reduce") and partials_of(function):
-            _verify_partials(function)
+            _verify_memory(function, kernels)
+
+
+def _verify_memory(function: func.FuncOp, kernels: Kernels) -> None:
+    """Check the scratch memory of a fusion that is split over blocks."""
+    kind, memory = _kind(function), _memory_of(function)
+    if len({dims_of(m)[:1] for m in memory}) != 1:
+        _fail(function, "its blocks do not have room for each value that they leave")
+    if kind == "nonzero" and any(len(dims_of(m)) != 1 for m in memory):
+        _fail(function, "its blocks have room for more than how many elements are true")
+    if kind in ("reduce", "row_reduce"):
+        _verify_partials(function)
+    if kind == "top_k":
+        _verify_best(function)
+    if kind == "dot":
+        _verify_depth(function)
+    if kind == "gemm" and not all(_is_of_product(m, kernels) for m in memory):
+        _fail(function, "its last results are not the scratch memory of its products")
 
 
 def _verify_calls(block: ir.Block, kernels: Kernels) -> None:
@@ -126,11 +141,6 @@ def _memory_of(function: func.FuncOp) -> list[ir.Value]:
     return list(last.operands)[len(results_of(function)) :]
 
 
-def _verify_room(function: func.FuncOp) -> None:
-    if len({dims_of(m)[:1] for m in _memory_of(function)}) != 1:
-        _fail(function, "its blocks do not have room for each value that they leave")
-
-
 def _verify_partials(function: func.FuncOp) -> None:
     ops = [op for op in function.entry_block.operations if op.operation.name == "stablehlo.reduce"]
     memory = _memory_of(function)
@@ -141,6 +151,28 @@ def _verify_partials(function: func.FuncOp) -> None:
         _fail(function, "the room for what its blocks leave has other sizes than the values")
     if {axis for v in results_of(function) for axis in _wide(dims_of(v))} - set(_wide(dims_of(values[0]))):
         _fail(function, "a result goes along what its blocks have parts of")
+
+
+def _verify_best(function: func.FuncOp) -> None:
+    op = next(op for op in function.entry_block.operations if op.operation.name == "stablehlo.sort")
+    lines, count = product(dims_of(op.operands[0])[:-1]), dims_of(results_of(function)[0])[-1]
+    if [dims_of(m)[1:] for m in _memory_of(function)] != [(lines, count)] * len(op.operands):
+        _fail(function, "its blocks do not have room for the first elements of each line")
+
+
+def _verify_depth(function: func.FuncOp) -> None:
+    memory, problem = _memory_of(function), product_of(function)
+    sums = "" if problem is None else SUM_TYPES[problem.element]
+    if [(len(dims_of(m)), str(element_type_of(m))) for m in memory] != [(2, sums)]:
+        _fail(function, "its blocks do not have room for the sums of each tile")
+
+
+def _is_of_product(value: ir.Value, kernels: Kernels) -> bool:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "func.call":
+        return False
+    kernel = _callee(owner.operation, kernels)
+    return _kind(kernel) == "dot" and list(owner.results).index(value) >= len(results_of(kernel))
 
 
 def _verify_scan(function: func.FuncOp, facts: Facts) -> None:

@@ -242,7 +242,8 @@ class Run:
             others = [root(v) for v in loop.operands if root(v) != product.results[0]]
             problem = device_product(self._callee(product))
             sides = [outer[root(product.operands[side])] for side in (problem.lhs, problem.rhs)]
-            return [*sides, *(outer[v] for v in (*others, *loop.results))]
+            memory = list(product.results)[1:]
+            return [*sides, *(outer[v] for v in (*others, *loop.results, *memory))]
         problem = device_product(fusion)
         operands = list(call.operands)
         return [*(operands if problem is None else [operands[problem.lhs], operands[problem.rhs]]), *call.results]

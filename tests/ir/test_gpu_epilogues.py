@@ -135,7 +135,7 @@ def test_every_access_is_as_wide_as_rows_and_addresses_allow() -> None:
             x, w, more = x[:20], w[:20], memory[shift:][:25]
             (product,) = products_of(c)
             numbers = [size.evaluate({"m": 5, "k": 4, "n": 5}) for size in product.kernel.sizes]
-            emulator.launch(product.kernel.kernel, 1, [x, w, more, result], numbers)
+            emulator.launch(product.kernel.kernel, 1, [x, w, more, result, np.zeros(0, np.float32)], numbers)
             assert_close(result.reshape(5, 5), x.reshape(5, 4) @ w.reshape(4, 5) + 1, 1e-6)
 
 

@@ -18,19 +18,22 @@ from shlo_disc.driver.compiler import import_stage, run_pipeline
 from shlo_disc.lowering.codegen import compile_to_ptx
 from shlo_disc.lowering.element_types import Element
 from shlo_disc.lowering_gpu import lower_to_nvvm, nvvm_to_llvm_ir
+from shlo_disc.lowering_gpu.policy import GPU_POLICY
 from shlo_disc.lowering_gpu.product_block import FORMATS
 from shlo_disc.lowering_gpu.product_form import ProductForm
-from shlo_disc.lowering_gpu.product_kernel import build_product, tiles_of
+from shlo_disc.lowering_gpu.product_kernel import build_product
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.host import PRECISIONS
 from shlo_disc.shape_dialect.dialect.problems import Axis, MatrixProduct
 from shlo_disc.shape_dialect.mlir import gpu, ir
+from shlo_disc.shape_dialect.ops.product_tiles import product_tiles, tile_sums
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools
 from tests.ir.gpu_cases import EXACT, TARGETS, launches_of
 from tests.ir.gpu_emulator import Emulator
+from tests.ir.gpu_mutations import without
 
 SIZES = (
     (1, 1, 1), (15, 17, 16), (16, 16, 17), (17, 15, 1), (64, 63, 15), (63, 65, 33), (65, 64, 16), (1, 130, 64),
@@ -98,6 +101,11 @@ def stack(
     return matrices if text == axes else matrices.swapaxes(-1, -2)
 
 
+def tiles_of(problem: MatrixProduct) -> Expr:
+    """The blocks of a launch whose blocks have all of the depth."""
+    return product_tiles(problem, GPU_POLICY)
+
+
 def flat(array: np.ndarray) -> np.ndarray:
     """The memory that an array is a view of, as kernels see it."""
     base = array if array.base is None else array.base
@@ -114,22 +122,31 @@ def run(
     hole: int = 3,
     rounded: bool = False,
     precision: str = "full",
+    parts: int = 0,
 ) -> None:
-    """The kernel gives NumPy's numbers, and writes nothing else."""
+    """The kernel gives NumPy's numbers, and writes nothing else. parts: of the depth, in scratch memory of just as many
+    sums; blocks come in the order of their numbers, and the launch is repeated."""
     named = dict(zip("mnk", sizes, strict=True))
     lhs = stack("mk", batch, lhs_axes, named, DTYPES[element], 0, hole)
     rhs = stack("kn", batch, rhs_axes, named, DTYPES[element], 1, hole)
     memory = np.full((*batch, named["m"], named["n"] + 3), 77, DTYPES[element if rounded else SUM_TYPES[element]])
     result = memory[..., : named["n"]]
     problem = problem_of(element, lhs, rhs, result)
-    form = ProductForm(Element(element), lhs_axes, rhs_axes, len(batch), rounded, precision)
+    form = ProductForm(Element(element), lhs_axes, rhs_axes, len(batch), rounded, precision, parts > 0)
     context, emulator = emulated(form)
     numbers = [number.constant for number in problem.numbers]
-    with context, ir.Location.unknown():
-        emulator.launch(form.name, tiles_of(problem).constant, [flat(lhs), flat(rhs), flat(result)], numbers)
+    buffers, blocks = [flat(lhs), flat(rhs), flat(result)], tiles_of(problem).constant
+    if parts:
+        tiles = tiles_of(problem).constant
+        room = np.full(tiles * parts * tile_sums(GPU_POLICY), 77, DTYPES[SUM_TYPES[element]])
+        buffers, numbers, blocks = [*buffers, flat(room)], [*numbers, parts], max(tiles * parts, 1)
     wide = np.float64 if element[0] in "fb" else np.int64
-    np.testing.assert_array_equal(result, (lhs.astype(wide) @ rhs.astype(wide)).astype(memory.dtype))
-    assert (memory[..., named["n"] :] == 77).all()
+    for _ in range(2 if parts else 1):
+        with context, ir.Location.unknown():
+            emulator.launch(form.name, blocks, buffers, numbers)
+        np.testing.assert_array_equal(result, (lhs.astype(wide) @ rhs.astype(wide)).astype(memory.dtype))
+        assert (memory[..., named["n"] :] == 77).all()
+        result[...] = 55
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -194,19 +211,20 @@ def test_what_is_beyond_the_end_of_k_counts_for_nothing(precision: str) -> None:
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("barrier", [0, 1])
-def test_no_barrier_can_be_left_out(barrier: int, precision: str) -> None:
+@pytest.mark.parametrize(
+    ("barrier", "rows", "columns"), [(0, 20, 20), (1, 20, 20), (2, 3, 132), (3, 3, 132), (4, 3, 131), (5, 3, 131)]
+)
+def test_no_barrier_can_be_left_out(barrier: int, rows: int, columns: int, precision: str) -> None:
+    """Two in a step of square tiles; of few rows, by copies and by elements, one in a step and one behind a tile."""
     form = ProductForm(Element("f32"), "mk", "kn", 0, precision=precision)
     with make_context(), ir.Location.unknown():
-        pieces = str(kernels(form)).split("gpu.barrier\n")
-        assert len(pieces) == 3
-        barriers = ["gpu.barrier\n"] * 2
-        barriers[barrier] = ""
-        text = "".join(a + b for a, b in zip(pieces, [*barriers, ""], strict=True))
-        side, result = np.ones((20, 20), np.float32), np.zeros((20, 20), np.float32)
-        numbers = [number.constant for number in problem_of("f32", side, side, result).numbers]
+        text = str(kernels(form))
+        lhs, rhs = np.ones((rows, 80), np.float32), np.ones((80, columns), np.float32)
+        result = np.zeros((rows, columns), np.float32)
+        numbers = [number.constant for number in problem_of("f32", lhs, rhs, result).numbers]
+        wrong = without(r"gpu\.barrier", barrier, {r"gpu\.barrier": 6})(text)
         with pytest.raises(AssertionError, match="two threads touch one element"):
-            Emulator(ir.Module.parse(text)).launch(form.name, 1, [flat(side), flat(side), flat(result)], numbers)
+            Emulator(ir.Module.parse(wrong)).launch(form.name, 1, [flat(lhs), flat(rhs), flat(result)], numbers)
 
 
 # ---- precision ------------------------------------------------------------------------------------------------------
@@ -224,11 +242,12 @@ def product_of(precision: str, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     return result
 
 
+@pytest.mark.parametrize("rows", [9, 20])
 @pytest.mark.parametrize("k", [1, 15, 16, 17, 97])
-def test_errors(k: int) -> None:
+def test_errors(k: int, rows: int) -> None:
     """TF32 has errors of 2^-11 of each factor and no fewer; three products of it come close to f32."""
     random = np.random.default_rng(k)
-    lhs, rhs = (random.standard_normal(shape).astype(np.float32) for shape in ((9, k), (k, 10)))
+    lhs, rhs = (random.standard_normal(shape).astype(np.float32) for shape in ((rows, k), (k, 10)))
     wanted = lhs.astype(np.float64) @ rhs
     magnitude = np.abs(lhs).astype(np.float64) @ np.abs(rhs)
     errors = {p: np.max(np.abs(product_of(p, lhs, rhs) - wanted) / magnitude) for p in PRECISIONS}
@@ -236,12 +255,14 @@ def test_errors(k: int) -> None:
     assert errors["tf32x3"] <= 2**-20 and errors["full"] <= 2**-20
 
 
+@pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_what_is_not_finite(precision: str) -> None:
+def test_what_is_not_finite(precision: str, times: int) -> None:
     """Infinities, NaNs whose payload is in the lower bits, and a number that TF32 would round to infinity."""
     odd, most = np.array([0x7F800001, 0x7F7FF000], np.uint32).view(np.float32)
     near = np.float32(1 + 2**-20)
     lhs = np.array([[np.inf, 1], [-np.inf, near], [odd, 1], [most, 0], [2**-120, 0], [0, np.inf]], np.float32)
+    lhs = np.tile(lhs, (times, 1))
     rhs = np.array([[1, -near, 0], [1, near, 1]], np.float32)
     found = product_of(precision, lhs, rhs)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -261,22 +282,22 @@ def test_products_of_a_form_share_a_kernel() -> None:
     def twice(x: Any, w: Any, v: Any) -> Any:
         return 2 * jax.nn.softmax(x @ w) @ v  # which is no attention
 
-    launches = launches_of(host_stage(twice, ("b, 4", "float32"), ("4, n", "float32"), ("n, 9", "float32")))
+    launches = launches_of(host_stage(twice, ("b, 4", "float32"), ("4, 300", "float32"), ("300, n", "float32")))
     products = [one for one in launches if one.kind == "dot"]
     assert [one.name for one in products] == ["product_f32_mk_kn"] * 2
-    assert [str(size) for size in products[0].sizes] == ["b", "n", "4", "4", "1", "n", "1", "n"]
-    assert products[0].blocks.evaluate({"b": 65, "n": 200}) == 2 * 4
+    assert [str(size) for size in products[0].sizes] == ["b", "300", "4", "4", "1", "300", "1", "300"]
+    assert products[0].blocks.evaluate({"b": 65, "n": 200}) == 2 * 5
 
 
 @pytest.mark.parametrize(
     ("equation", "shapes", "name"),
     [
-        ("mk,kn->mn", ("m, k", "k, n"), "product_f32_mk_kn"),
-        ("mk,nk->mn", ("m, k", "n, k"), "product_f32_mk_nk"),
-        ("km,kn->mn", ("k, m", "k, n"), "product_f32_km_kn"),
-        ("mk,kn->nm", ("m, k", "k, n"), "product_f32_km_nk"),
-        ("bmk,bkn->bmn", ("b, m, k", "b, k, n"), "product_f32_bmk_bkn"),
-        ("bmhk,bnhk->bhmn", ("b, m, 3, k", "b, n, 3, k"), "product_f32_bbmk_bbnk"),
+        ("mk,kn->mn", ("m, k", "k, n"), "product_f32_mk_kn_in_parts"),
+        ("mk,nk->mn", ("m, k", "n, k"), "product_f32_mk_nk_in_parts"),
+        ("km,kn->mn", ("k, m", "k, n"), "product_f32_km_kn_in_parts"),
+        ("mk,kn->nm", ("m, k", "k, n"), "product_f32_km_nk_in_parts"),
+        ("bmk,bkn->bmn", ("b, m, k", "b, k, n"), "product_f32_bmk_bkn_in_parts"),
+        ("bmhk,bnhk->bhmn", ("b, m, 3, k", "b, n, 3, k"), "product_f32_bbmk_bbnk_in_parts"),
     ],
 )
 def test_forms(equation: str, shapes: tuple[str, ...], name: str) -> None:
@@ -296,6 +317,9 @@ FORMS = (
         *(("f32", layout, 1) for layout in LAYOUTS),
         ("i32", ("mk", "nk"), 2), ("f32", ("mk", "kn"), 4),
     ]),
+    *(ProductForm(Element("f32"), *layout, 0, precision=precision, splits=True)
+    for layout in LAYOUTS for precision in PRECISIONS),
+    *(ProductForm(Element(element), "mk", "nk", 1, splits=True) for element in ("f64", "i32", "ui32")),
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from shlo_disc.lowering.host.products import Operands, RuntimeCall, Values, prec
 from shlo_disc.shape_dialect.dialect.fusion import Epilogue, accumulators_of, fusion_of, product_of
 from shlo_disc.shape_dialect.dialect.host import KERNEL, DeviceEpilogue, DeviceProduct, Guard, kernel_of
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
-from shlo_disc.shape_dialect.dialect.types import element_type_of
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.utils.regions import callee_of, terminator_of
@@ -33,8 +33,10 @@ def is_on_device(gemm: func.FuncOp) -> bool:
 def single(call: ir.OpView, fusion: func.FuncOp) -> RuntimeCall:
     """The call of a product by itself, which the kernel of the call can compute."""
     problem = _problem(fusion)
-    operands = Operands([call.operands[problem.lhs], call.operands[problem.rhs], call.results[0]])
-    return RuntimeCall("product", _product(call, fusion, problem), operands)
+    sides = [call.operands[problem.lhs], call.operands[problem.rhs]]
+    operands = Operands([*sides, *call.results])
+    memory = list(call.results)[1:]
+    return RuntimeCall("product", _with_parts(_product(call, fusion, problem), operands, memory), operands)
 
 
 def followed(gemm: func.FuncOp, functions: Functions, inputs: Values, outputs: Values) -> RuntimeCall:
@@ -52,6 +54,7 @@ def followed(gemm: func.FuncOp, functions: Functions, inputs: Values, outputs: V
     library = library_epilogue(loop, problem, buffers)
     told = _product(call, dot, problem)
     told = replace(told, epilogue=DeviceEpilogue(kernel_of(reader).use, buffers, sums, library))
+    told = _with_parts(told, operands, [outer[v] for v in list(call.results)[1:]])
     return RuntimeCall("product", told, operands, _guards(call, reader))
 
 
@@ -83,6 +86,13 @@ def _epilogue_of(loop: func.FuncOp) -> Epilogue:
 def _product(call: ir.OpView, dot: func.FuncOp, problem: MatrixProduct) -> DeviceProduct:
     rounded = problem.rounds_to(str(element_type_of(call.results[0])))
     return DeviceProduct(replace(problem, lhs=0, rhs=1), kernel_of(call).use, precision_of(dot), rounded)
+
+
+def _with_parts(product: DeviceProduct, operands: Operands, memory: Values) -> DeviceProduct:
+    """The product of a kernel that leaves parts in scratch memory, if it has some."""
+    if not memory:
+        return product
+    return replace(product, partials=operands.number(memory[0]), parts=dims_of(memory[0])[0])
 
 
 __all__ = ["calls_in", "followed", "is_on_device", "single"]

@@ -198,7 +198,9 @@ class Sort(Fusion):
 @_kind("top_k")
 @dataclass(frozen=True)
 class TopK(Fusion):
-    """The first elements of a sorted axis."""
+    """The first elements of a sorted axis. partials: as in "reduce": those of the part, of every operand."""
+
+    partials: int = 0
 
 
 # ---- calls of the runtime -------------------------------------------------------------------------------------------
@@ -207,9 +209,13 @@ class TopK(Fusion):
 @_kind("dot")
 @dataclass(frozen=True)
 class Dot(Fusion):
-    """A dot_general: a GEMM if `product` is present, else a kernel."""
+    """A dot_general: a GEMM if `product` is present, else a kernel.
+
+    partials: as in "reduce": for each tile of the result its sums over a part of the depth.
+    """
 
     product: MatrixProduct | None = None
+    partials: int = 0
 
 
 @_kind("convolution")
@@ -223,7 +229,12 @@ class Convolution(Fusion):
 @_kind("gemm")
 @dataclass(frozen=True)
 class Gemm(Fusion):
-    """Products that share a left-hand side, each with its epilogue or row kernel, as one call."""
+    """Products that share a left-hand side, each with its epilogue or row kernel, as one call.
+
+    partials: the number of last results that are those of its products.
+    """
+
+    partials: int = 0
 
 
 @_kind("attention")
@@ -321,7 +332,7 @@ def is_by_columns(function: ir.OpView) -> bool:
     return isinstance(fusion, Reduce) and fusion.by_columns
 
 
-SPLIT = (Reduce, RowReduce, Attention, Scan, Nonzero)
+SPLIT = (Reduce, RowReduce, Attention, Scan, Nonzero, TopK, Dot, Gemm)
 """The kinds that may be split over blocks."""
 
 

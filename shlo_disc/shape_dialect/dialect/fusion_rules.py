@@ -109,7 +109,7 @@ def _check_dot(v: Scope, function: func.FuncOp, what: kinds.Dot) -> None:
     """The loops cover all elements of the operands and of the result, and the operands have the element type."""
     if what.product is not None:
         _check_gemm(v, function, what.product)
-        (result,) = _results(function)
+        (result,) = kinds.results_of(function)
         _check_covered(v, what.product, "rhs", _arguments(function)[what.product.rhs])
         _check_covered(v, what.product, "lhs", _arguments(function)[what.product.lhs])
         _check_covered(v, what.product, "result", result)

@@ -20,7 +20,7 @@ from shlo_disc.shape_dialect.dialect.records import FunctionName, from_attribute
 from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 KERNEL = "disc.kernel"
@@ -281,6 +281,9 @@ class DeviceProduct:
     epilogue: the ops after the product. `kernel` computes them too, and does not store the sums: its buffers are both
     sides, and those of the epilogue except the sums. After a library, which stores the sums, the kernel of the epilogue
     runs.
+
+    partials: the operand that is the scratch memory of `kernel`, its last buffer, or -1 for none. parts: how many parts
+    of the depth blocks have, behind the problem the next size of `kernel`; 0 where they have all of it.
     """
 
     problem: MatrixProduct
@@ -288,14 +291,22 @@ class DeviceProduct:
     precision: str = "full"
     rounded: bool = False
     epilogue: DeviceEpilogue | None = None
+    partials: int = -1
+    parts: Expr = ZERO
 
     @property
     def kernel_operands(self) -> tuple[int, ...]:
         """The operands that are the buffers of `kernel`."""
+        memory = () if self.partials < 0 else (self.partials,)
         if self.epilogue is None:
-            return (0, 1, 2)
+            return (0, 1, 2, *memory)
         others = (number for i, number in enumerate(self.epilogue.operands) if i != self.epilogue.sums)
-        return (0, 1, *others)
+        return (0, 1, *others, *memory)
+
+    @property
+    def kernel_numbers(self) -> Dims:
+        """The first sizes of `kernel`: those of the problem, and the number of parts."""
+        return (*self.problem.numbers, *(() if self.partials < 0 else (self.parts,)))
 
 
 @dataclass(frozen=True)

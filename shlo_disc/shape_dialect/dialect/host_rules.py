@@ -157,15 +157,16 @@ def _device_product(v: Scope, op: ir.Operation) -> None:
     sides = (problem.m.lhs, problem.k.lhs), (problem.k.rhs, problem.n.rhs)
     if any(1 not in (stride.constant for stride in strides) for strides in sides):
         raise Malformed("the elements of a side are neighbours along neither axis")
-    told = call.kernel.sizes if call.epilogue is None else call.kernel.sizes[: len(problem.numbers)]
-    if told != problem.numbers or call.kernel.given:
+    told = call.kernel.sizes if call.epilogue is None else call.kernel.sizes[: len(call.kernel_numbers)]
+    if told != call.kernel_numbers or call.kernel.given:
         raise Malformed(f"@{call.kernel.kernel} is told another problem")
     if call.rounded and not problem.rounds_to(problem.element):
         raise Malformed(f"sums of {problem.element} are not rounded")
     if call.precision not in PRECISIONS:
         raise Malformed(f"there is no precision {call.precision!r}; there are {', '.join(PRECISIONS)}")
     _numbers(op, [2])
-    if call.epilogue is None and len(op.operands) != 3:
+    _numbers(op, [call.partials], least=-1)
+    if call.epilogue is None and len(op.operands) != len(call.kernel_operands):
         raise Malformed(f"a product without an epilogue has {len(op.operands)} operands")
     if call.epilogue is not None:
         _device_epilogue(v, op, call, call.epilogue)

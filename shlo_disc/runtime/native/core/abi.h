@@ -153,7 +153,7 @@ struct DiscBatchAxis {
 
 /// C[batch, m, n] = sum_k A[batch, m, k] * B[batch, k, n] on a device that is apart from the processor. Strides count
 /// elements; C's along n is 1. The words before those of axes that are none are the parameters of the kernel, unless
-/// something follows.
+/// `args` has them.
 struct DiscProduct {
   const void *a;
   const void *b;
@@ -166,15 +166,18 @@ struct DiscProduct {
   int64_t precision; // of f32: 0 for all bits, 1 for TF32's where the device may, 2 for TF32's
   int64_t kernel, blocks; // the program's kernel, by number, for where no library takes it
   /// Where something follows, the parameters of `kernel`, which does it as well and does not write C, and of
-  /// `epilogue`, the kernel that does it with C; else null.
+  /// `epilogue`, the kernel that does it with C. Else null, or the parameters of a kernel that has `parts`.
   const int64_t *args, *epilogue_args;
   int64_t words, epilogue_words; // how many these are
-  int64_t epilogue, epilogue_blocks;
+  int64_t epilogue, epilogue_blocks; // -1 where nothing follows
   /// where a library may write the sums plus `bias`, an element for each n, in `library_format`, and nothing else is to
   /// do; or null
   void *library_result;
   const void *bias; // or null
   int64_t library_format;
+  /// of the depth that blocks of `kernel` have; 0 where each has all of it. Not there in programs of earlier versions,
+  /// whose `args` lie here
+  int64_t parts;
 };
 
 /// What a program calls. `command` is the number of the call in the program's text, for whoever wants to tell them

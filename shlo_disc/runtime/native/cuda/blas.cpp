@@ -299,7 +299,7 @@ Multiplied Blas::multiply(const DiscProduct &product, const std::string &name, b
   if (product.format >= static_cast<int64_t>(std::size(kFormats)) || product.k == 0)
     return Multiplied::nothing;
   std::lock_guard lock(mutex_);
-  bool is_followed = product.args != nullptr;
+  bool is_followed = product.epilogue >= 0;
   if (is_followed && fuses_products_ == true)
     return Multiplied::nothing;
   if (!is_open())

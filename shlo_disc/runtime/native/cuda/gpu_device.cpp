@@ -6,6 +6,7 @@
 #include "gpu_run.h"
 #include "host_call.h"
 #include "kernels/library_call.h"
+#include "product_choice.h"
 #include "tensor_map.h"
 
 #include <algorithm>
@@ -141,7 +142,7 @@ private:
     guarded([&] {
       const GpuCommands &commands = self(runtime);
       const Entry &entry = commands.entry(product->kernel);
-      switch (commands.device_->blas().multiply(*product, entry.product, entry.by_maps.has_value())) {
+      switch (commands.device_->blas().multiply(*product, entry.product, takes_maps(entry, *product))) {
       case Multiplied::nothing:
         chosen_way = "kernel";
         return commands.multiply(entry, *product);
@@ -203,10 +204,15 @@ private:
       launch(entry, parameters_of(product), product.blocks);
   }
 
+  /// Whether a kernel that is told tensor maps may do it: blocks of such a kernel have all of the depth.
+  static bool takes_maps(const Entry &entry, const DiscProduct &product) {
+    return entry.by_maps && parts_of(product) == 0;
+  }
+
   /// Whether there is a kernel for the product that is told tensor maps, and its sides can be described by them. Its
   /// blocks work on tile after tile, so no more are started than can be at work.
   bool multiply_by_maps(const Entry &entry, const DiscProduct &product, std::span<const int64_t> words) const {
-    if (!entry.by_maps)
+    if (!takes_maps(entry, product))
       return false;
     const auto &[kernel, spec, shared_bytes, threads] = *entry.by_maps;
     std::optional<std::array<TensorMap, 2>> maps;

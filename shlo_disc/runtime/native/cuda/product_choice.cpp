@@ -11,9 +11,9 @@ namespace {
 /// Nanoseconds between two kernels of a stream, and bytes of memory in one.
 constexpr double kLaunch = 2000, kBytes = 4000;
 
-/// Rows and columns that the program's kernels round a result up to, at least; and rows that a library's do, unless it
-/// is one row or one column.
-constexpr int64_t kTile = 64, kLibraryTile = 128;
+/// Rows and columns that the program's kernels round a result up to, at least, and those of the tiles of few rows; and
+/// rows that a library's do, unless it is one row or one column.
+constexpr int64_t kTile = 64, kFewRows = 16, kFewRowsColumns = 128, kLibraryTile = 128;
 
 /// The multiprocessors of what was measured, an H200.
 constexpr double kProcessors = 132;
@@ -57,29 +57,44 @@ struct Sizes {
   double factors() const { return matrices * k * (m + n); }
 };
 
-Sizes sizes_of(const DiscProduct &product, int64_t tile) {
-  Sizes sizes{rounded_up(product.m, tile), rounded_up(product.n, tile), static_cast<double>(product.k), 1};
+Sizes sizes_of(const DiscProduct &product, int64_t rows, int64_t columns) {
+  Sizes sizes{rounded_up(product.m, rows), rounded_up(product.n, columns), static_cast<double>(product.k), 1};
   for (const DiscBatchAxis &axis : std::span(product.batch, static_cast<size_t>(product.batch_rank)))
     sizes.matrices *= static_cast<double>(axis.size);
   return sizes;
 }
 
-/// Nanoseconds that a kernel calculates.
-double time_of(const Rate &rate, const Sizes &sizes, double processors) {
-  return sizes.k * std::max(rate.step, 2 * sizes.results() * kProcessors / processors / rate.operations);
+/// Nanoseconds that a kernel calculates, whose blocks have so many parts of the depth.
+double time_of(const Rate &rate, const Sizes &sizes, double processors, double parts = 1) {
+  return sizes.k * std::max(rate.step / parts, 2 * sizes.results() * kProcessors / processors / rate.operations);
+}
+
+/// The sizes of a result that the program's kernel computes; the one that is told maps has no tiles of few rows.
+Sizes in_kernel(const DiscProduct &product, bool by_maps) {
+  bool is_wide = !by_maps && product.m <= kFewRows;
+  return is_wide ? sizes_of(product, kFewRows, kFewRowsColumns) : sizes_of(product, kTile, kTile);
 }
 
 } // namespace
 
+int64_t parts_of(const DiscProduct &product) {
+  // Programs of earlier versions have no such word: what `args` points to is there.
+  const auto *behind = reinterpret_cast<const int64_t *>(&product + 1);
+  return product.args && product.args >= behind ? product.parts : 0;
+}
+
 bool is_fused(const DiscProduct &product, ProductKind kind, int64_t sum_bytes, const ProductKernel &kernel) {
   Rates rates = rates_of(kind);
-  Sizes sizes = sizes_of(product, 1);
-  Sizes in_library = product.m == 1 || product.n == 1 ? sizes : sizes_of(product, kLibraryTile);
+  Sizes sizes = sizes_of(product, 1, 1);
+  bool is_vector = product.m == 1 || product.n == 1;
+  Sizes in_library = is_vector ? sizes : sizes_of(product, kLibraryTile, kLibraryTile);
   double read = sizes.factors() * rates.bytes / kBytes;
   double library = std::max(read, time_of(rates.library, in_library, kernel.processors));
-  double behind = kLaunch + 2 * sizes.results() * static_cast<double>(sum_bytes) / kBytes;
+  double sum_time = 2 * sizes.results() * static_cast<double>(sum_bytes) / kBytes;
   const Rate &own = kernel.by_maps ? rates.by_maps : rates.kernel;
-  return std::max(read, time_of(own, sizes_of(product, kTile), kernel.processors)) <= library + behind;
+  auto parts = static_cast<double>(parts_of(product));
+  double own_time = time_of(own, in_kernel(product, kernel.by_maps), kernel.processors, std::max(parts, 1.0));
+  return std::max(read, own_time) + parts * sum_time <= library + kLaunch + sum_time;
 }
 
 } // namespace disc::cuda

@@ -17,9 +17,12 @@ struct ProductKernel {
   double processors;
 };
 
+/// How many parts of the depth blocks of the program's kernel have; 0 where each has all of it.
+int64_t parts_of(const DiscProduct &product);
+
 /// Whether one kernel is better, for a product whose sums have so many bytes each. What it saves is a launch, and
 /// writing and reading the sums; what it costs is that the program's kernels multiply slower, and much slower where
-/// there are fewer tiles of a result than multiprocessors and the depth is large, for they do not cut it into parts.
+/// there are fewer tiles of a result than multiprocessors, the depth is large, and it is not cut into parts.
 bool is_fused(const DiscProduct &product, ProductKind kind, int64_t sum_bytes, const ProductKernel &kernel);
 
 } // namespace disc::cuda

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products of f32, and of other types without tensor cores, whose result has few rows, as in decoding.
+
+A block has a tile of all rows and 128 columns, so that the right side is read once; slices of both sides are on their
+way while others are multiplied (`product_slices`). By plain arithmetic a thread has 4 x 4 products of every second
+16 bytes of the depth, so that it reads shared memory once for every 8 products or so; two lanes of a warp add up what
+they have, and go on with half of the rows each. By TF32 a warp has 16 columns, and rounds what it reads.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from shlo_disc.lowering.element_types import convert, from_memory
+from shlo_disc.lowering.elements import splat_constant
+from shlo_disc.lowering.index_rules.folds import multiply_add, zero_of
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_gpu import tf32
+from shlo_disc.lowering_gpu.block_loops import either
+from shlo_disc.lowering_gpu.grid import WARP, thread
+from shlo_disc.lowering_gpu.index_math import divided, parts, plus, times
+from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
+from shlo_disc.lowering_gpu.product_form import Matrix
+from shlo_disc.lowering_gpu.product_parts import DepthParts
+from shlo_disc.lowering_gpu.product_slices import FLAT, Sides, Slice, TileOfResult, Values, each_tile
+from shlo_disc.lowering_gpu.shuffles import from_lane_across
+from shlo_disc.lowering_gpu.thread_sums import Layout, ThreadSums
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, vector
+
+SIDE = 4
+"""Rows, and columns, of a thread's products."""
+
+HALF = WARP // 2
+"""Lanes that have neighbouring columns; the others have the same ones, and other parts of the depth."""
+
+STEP, COLUMNS = 8, 8
+"""Elements along the depth, and columns, of an instruction of TF32."""
+
+
+class FewRowsKernel(ABC):
+    """The work of a kernel on results of at most `FLAT.m` rows."""
+
+    def __init__(
+        self, sides: Sides, result: Matrix, frame: EpilogueFrame | None, shared: ir.Value, depth_parts: DepthParts
+    ):
+        self.sides, self.result, self.shared, self.parts = sides, result, shared, depth_parts
+        self.form = sides.form
+        self.thread_sums = ThreadSums(result, self.form, frame, self.layout)
+        self.row, self.column = self.place()
+
+    @property
+    @abstractmethod
+    def layout(self) -> Layout:
+        """The sums of a thread in the end."""
+
+    @abstractmethod
+    def place(self) -> tuple[ir.Value, ir.Value]:
+        """The row and the column of the thread's first sum in the end."""
+
+    @abstractmethod
+    def zeros(self) -> Values:
+        """The sums of no slices."""
+
+    @abstractmethod
+    def add(self, tile: TileOfResult, base: ir.Value, sums: Values) -> Values:
+        """The sums with the products of a slice that begins at `base` of shared memory."""
+
+    @abstractmethod
+    def of_thread(self, sums: Values) -> Values:
+        """The sums of the thread, in the order of the layout."""
+
+    def write(self) -> None:
+        """All tiles, one block a tile, or a part of it, at a time."""
+        either(self.sides.is_aligned(), lambda: self._tiles(True), lambda: self._tiles(False))
+
+    def _tiles(self, aligned: bool) -> None:
+        *batch, m, n = self.result.sizes
+        tiles = [*batch, parts(m, FLAT.m), parts(n, FLAT.n)]
+        each_tile(tiles, self.parts, lambda indices: self._tile(indices, aligned))
+
+    def _tile(self, indices: Values, aligned: bool) -> None:
+        tile = TileOfResult(self.sides, self.shared, FLAT, aligned, indices, self.parts)
+        sums = tile.walk(self.zeros(), lambda base, carried: self.add(tile, base, carried))
+        place = arith.addi(tile.first_row, self.row), arith.addi(tile.first_column, self.column)
+        self.parts.finish(self.of_thread(sums), lambda total: self.thread_sums.write(tile.batch, place, total))
+        gpu.barrier()  # behind it, nobody reads slices
+
+
+class FewRows(FewRowsKernel):
+    """By plain arithmetic, with all bits."""
+
+    @property
+    def columns(self) -> range:
+        """The columns of a thread behind its first. Neighbours in shared memory are either along the columns, and then
+        are read together, or along the depth, and then lanes have neighbouring columns, which are in different banks.
+        """
+        return range(SIDE) if self.form.rhs == "kn" else range(0, SIDE * HALF, HALF)
+
+    @property
+    def layout(self) -> Layout:
+        """Half of the rows that the thread multiplies."""
+        rows = (SIDE // 2, 1, 0)
+        return Layout(SIDE, (rows,)) if self.form.rhs == "kn" else Layout(1, ((SIDE, 0, HALF), rows))
+
+    def place(self) -> tuple[ir.Value, ir.Value]:
+        """That of the thread's half of its rows."""
+        lane, warp = divided(thread(), WARP)
+        across, self.half = divided(lane, HALF)
+        side, down = divided(warp, FLAT.n // (SIDE * HALF))
+        self.first_row = times(down, SIDE)
+        own = times(across, SIDE) if self.form.rhs == "kn" else across
+        self.first_column = arith.addi(times(side, SIDE * HALF), own)
+        return arith.addi(self.first_row, times(self.half, SIDE // 2)), self.first_column
+
+    def zeros(self) -> Values:
+        """Those of SIDE x SIDE products, row by row."""
+        return [zero_of(self.form.sums)] * SIDE**2
+
+    def add(self, tile: TileOfResult, base: ir.Value, sums: Values) -> Values:
+        """Every second 16 bytes of the slice's depth."""
+        lhs, rhs = tile.slices
+        chunk = self.sides.chunk
+        for first in range(0, self.sides.depth_of(FLAT), 2 * chunk):
+            depth = plus(times(self.half, chunk), first)
+            rows = self._values(lhs, base, self.first_row, range(SIDE), depth)
+            columns = self._values(rhs, base, self.first_column, self.columns, depth)
+            for k in range(chunk):
+                pairs = zip(itertools.product(rows, columns), sums, strict=True)
+                sums = [multiply_add(a[k], b[k], total, self.form.sums) for (a, b), total in pairs]
+        return sums
+
+    def _values(self, slice_: Slice, base: ir.Value, first: ir.Value, offsets: range, depth: ir.Value) -> list[Values]:
+        """The elements of rows or columns at some offsets, 16 bytes of the depth of each."""
+        start, chunk = plus(base, slice_.start), slice_.chunk
+        if slice_.depth_inside:
+            rows = [arith.addi(times(plus(first, offset), slice_.row), depth) for offset in offsets]
+            return [self._loaded(arith.addi(start, row), chunk) for row in rows]
+        at = [arith.addi(times(plus(depth, k), slice_.row), first) for k in range(chunk)]
+        found = [self._loaded(arith.addi(start, place), len(offsets)) for place in at]
+        return [list(column) for column in zip(*found, strict=True)]
+
+    def _loaded(self, place: ir.Value, count: int) -> Values:
+        """Neighbours in shared memory, which begin at a multiple of 16 bytes."""
+        type_ = ir.VectorType.get([count], self.sides.element)
+        together = vector.load(type_, self.shared, [place], alignment=16)
+        element = self.form.element
+        values = [vector.extract(together, [], [i]) for i in range(count)]
+        return [convert(from_memory(value, element), element, self.form.sums) for value in values]
+
+    def of_thread(self, sums: Values) -> Values:
+        """Half of the rows, with what the other lane of the same columns has."""
+        add = arith.addf if self.form.sums.is_float else arith.addi
+        whole = [add(total, from_lane_across(total, HALF)) for total in sums]
+        is_first = arith.cmpi(arith.CmpIPredicate.eq, self.half, index_constant(0))
+        upper, lower = whole[: len(whole) // 2], whole[len(whole) // 2 :]
+        return [arith.select(is_first, a, b) for a, b in zip(upper, lower, strict=True)]
+
+
+class FewRowsByTf32(FewRowsKernel):
+    """By instructions of TF32, as `tf32` has them; fragments are laid out as `nvgpu` describes."""
+
+    tiles = FLAT.n // FLAT.n_warps // COLUMNS
+
+    @property
+    def layout(self) -> Layout:
+        """Pairs of a fragment's two halves, of each tile of columns."""
+        return Layout(2, ((2, COLUMNS, 0), (self.tiles, 0, COLUMNS)))
+
+    def place(self) -> tuple[ir.Value, ir.Value]:
+        """Those of a lane of the warp that has the columns."""
+        lane, warp = divided(thread(), WARP)
+        self.near, self.far = divided(lane, 4)
+        self.warp_column = times(warp, self.tiles * COLUMNS)
+        return self.far, arith.addi(self.warp_column, times(self.near, 2))
+
+    def zeros(self) -> Values:
+        """Fragments of all tiles."""
+        zero = splat_constant(ir.VectorType.get([2, 2], self.form.sums.register()))
+        return [zero] * (self.tiles * tf32.kinds_of(self.form.precision))
+
+    def add(self, tile: TileOfResult, base: ir.Value, sums: Values) -> Values:
+        """All of the slice."""
+        lhs, rhs = tile.slices
+        sums = list(sums)
+        for depth in range(0, self.sides.depth_of(FLAT), STEP):
+            left = self._fragments(lhs, base, self.far, depth, FLAT.m)
+            for number in range(self.tiles):
+                column = arith.addi(plus(self.warp_column, number * COLUMNS), self.far)
+                right = self._fragments(rhs, base, column, depth, COLUMNS)
+                tf32.multiply_add(left, right, sums, number, self.form.precision)
+        return sums
+
+    def _fragments(self, slice_: Slice, base: ir.Value, first: ir.Value, depth: int, rows: int) -> Sequence[ir.Value]:
+        """The fragments, one of each part, of `rows` rows or columns, of which this lane's first is `first`."""
+        values = []
+        for k, row in itertools.product((0, STEP // 2), range(0, rows, COLUMNS)):
+            outer, inner = slice_.in_order(plus(first, row), plus(self.near, depth + k))
+            place = arith.addi(arith.addi(plus(base, slice_.start), times(outer, slice_.row)), inner)
+            values.append(tf32.in_parts(memref.load(self.shared, [place]), self.form.precision))
+        type_ = ir.VectorType.get([len(values), 1], self.sides.element)
+        return [vector.from_elements(type_, list(part)) for part in zip(*values, strict=True)]
+
+    def of_thread(self, sums: Values) -> Values:
+        """The numbers of all fragments."""
+        return tf32.joined(sums, self.form.precision)
+
+
+__all__ = ["FewRows", "FewRowsByTf32", "FewRowsKernel"]

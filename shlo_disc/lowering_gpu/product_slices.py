@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The sides of a product in the memory of a block: slices of the depth, several ahead of their use.
+
+A block computes a tile of the result. Slices of both sides go to shared memory by asynchronous copies of 16 bytes. Rows
+of shared memory are 16 bytes longer than what is in them, so that the eight rows of a fragment lie in different banks.
+What is outside of the operands, or of the block's part of the depth, is filled with zeros.
+
+A copy needs operands whose rows begin at multiples of 16 bytes; others are copied an element at a time. So are sides of
+bytes whose neighbours are not along the depth: products have no other order of bytes, and `ldmatrix` turns elements of
+two bytes only.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from shlo_disc.lowering.positions import index_constant
+from shlo_disc.lowering_gpu import nvgpu
+from shlo_disc.lowering_gpu.block_loops import counted, each_item
+from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
+from shlo_disc.lowering_gpu.index_math import below, divided, is_multiple_of, parts, plus, times
+from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm, Told, indices_of
+from shlo_disc.lowering_gpu.product_parts import DepthParts
+from shlo_disc.shape_dialect.dialect.types import bytes_of
+from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
+
+FRAGMENT = 16
+"""Rows or columns that one `ldmatrix` of four matrices reads."""
+
+FRAGMENT_BYTES = 32
+"""Bytes of the depth in such a fragment."""
+
+SHARED_BYTES = 40 << 10
+"""Shared memory of a block for slices; more than 48 KiB would have to be asked for at the launch."""
+
+Values = list[ir.Value]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A block's part of the result: `m` by `n` sums, of `m / m_warps` by `n / n_warps` for each warp.
+
+    `k_bytes`: of the depth, what a slice has.
+    """
+
+    m: int
+    n: int
+    m_warps: int
+    n_warps: int
+    k_bytes: int = 64
+
+    @property
+    def m_fragments(self) -> int:
+        """Fragments of the left side in a warp, 16 rows each."""
+        return self.m // self.m_warps // FRAGMENT
+
+    @property
+    def n_fragments(self) -> int:
+        """Pairs of fragments of the right side in a warp, 16 columns each."""
+        return self.n // self.n_warps // FRAGMENT
+
+
+FLAT = Tile(16, 128, 1, 8)
+"""The tile of few rows, as in decoding."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The location of a side's slices in shared memory: `outer` rows of `inner` elements, from `start` on.
+
+    depth_inside: a row runs along the depth. is_turned: in the memory of the side, neighbours are along the other axis.
+    chunk: elements of 16 bytes.
+    """
+
+    side: Matrix
+    depth_inside: bool
+    is_turned: bool
+    outer: int
+    inner: int
+    start: int
+    chunk: int
+
+    @property
+    def row(self) -> int:
+        """From one row to the next."""
+        return self.inner + self.chunk
+
+    @property
+    def size(self) -> int:
+        """Elements of one slice."""
+        return self.outer * self.row
+
+    @property
+    def far_and_near(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The axes in the memory of the side, that of neighbours last: sizes, and steps in shared memory."""
+        axes = (self.outer, self.row), (self.inner, 1)
+        return axes[::-1] if self.is_turned else axes
+
+    def in_order(self, axis: ir.Value, depth: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The values of the side's rows and of the depth: that of the outer axis first."""
+        return (axis, depth) if self.depth_inside else (depth, axis)
+
+    def in_memory_order(self, axis: ir.Value, depth: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The values of the side's rows and of the depth: that of neighbours in its memory last."""
+        return self.in_order(axis, depth)[::-1] if self.is_turned else self.in_order(axis, depth)
+
+
+class Sides:
+    """Both sides of a product, as the slices of tiles."""
+
+    def __init__(self, form: ProductForm, told: Told, pointers: Sequence[ir.Value]):
+        self.form, self.lhs, self.rhs = form, told.lhs, told.rhs
+        self.pointers = list(pointers)
+        self.element = form.element.memory()
+        self.bytes = bytes_of(self.element)
+        self.chunk = nvgpu.CHUNK_BYTES // self.bytes
+        self.insides = (form.lhs == "mk", form.rhs == "nk")
+
+    def depth_of(self, tile: Tile) -> int:
+        """The elements of the depth in a slice."""
+        return tile.k_bytes // self.bytes
+
+    def slices(self, tile: Tile) -> list[Slice]:
+        """Those of one stage, one behind the other."""
+        found: list[Slice] = []
+        for side, inside, size in zip((self.lhs, self.rhs), self.insides, (tile.m, tile.n), strict=True):
+            depth, straight = self.depth_of(tile), inside or self.bytes == 1
+            outer, inner = (size, depth) if straight else (depth, size)
+            start = sum(s.size for s in found)
+            found.append(Slice(side, straight, straight and not inside, outer, inner, start, self.chunk))
+        return found
+
+    def stages(self, tile: Tile) -> tuple[int, list[Slice]]:
+        """The number of stages that shared memory holds, and the slices of one."""
+        slices = self.slices(tile)
+        return min(4, SHARED_BYTES // (self.bytes * sum(s.size for s in slices))), slices
+
+    def elements(self, *tiles: Tile) -> int:
+        """The elements of shared memory that all stages of any of some tiles take."""
+        return max(count * sum(s.size for s in slices) for count, slices in map(self.stages, tiles))
+
+    def is_aligned(self) -> ir.Value:
+        """Tells whether all rows of both sides begin at multiples of 16 bytes, as far as they are copied so."""
+        aligned = [arith.constant(ir.IntegerType.get_signless(1), 1)]
+        for pointer, slice_ in zip(self.pointers, self.slices(FLAT), strict=True):
+            if slice_.is_turned:
+                continue
+            *batch, of_rows, of_depth = slice_.side.strides
+            address = memref.ExtractAlignedPointerAsIndexOp(pointer).result
+            strides = (*batch, slice_.in_memory_order(of_rows, of_depth)[0])
+            aligned += [is_multiple_of(address, nvgpu.CHUNK_BYTES), *(is_multiple_of(s, self.chunk) for s in strides)]
+        return functools.reduce(arith.andi, aligned)
+
+
+class TileOfResult:
+    """The work on one tile by one block, in its part of the depth. `place`: the tile's indices."""
+
+    def __init__(
+        self, sides: Sides, shared: ir.Value, tile: Tile, aligned: bool, place: Values, depth_parts: DepthParts
+    ):
+        self.sides, self.shared, self.tile, self.aligned = sides, shared, tile, aligned
+        *self.batch, row, column = place
+        self.first_row, self.first_column = times(row, tile.m), times(column, tile.n)
+        self.starts = [_start(matrix, self.batch) for matrix in (sides.lhs, sides.rhs)]
+        self.stages, self.slices = sides.stages(tile)
+        self.stage_size = sum(s.size for s in self.slices)
+        self.depth_parts = depth_parts
+        self.begin, self.end = depth_parts.share(sides.depth_of(tile))
+        self.lane, self.warp = divided(thread(), WARP)
+
+    def walk(self, start: Values, add: Callable[[ir.Value, Values], Values]) -> Values:
+        """Sums of all slices of the block's part: `add(first, sums)` adds the one whose elements begin at `first` of
+        shared memory."""
+        depth = self.sides.depth_of(self.tile)
+        for number in range(self.stages - 1):
+            self.fetch(plus(self.begin, number * depth), index_constant(number))
+
+        def slice_(number: ir.Value, sums: Values) -> Values:
+            nvgpu.wait_for_groups(self.stages - 2)
+            gpu.barrier()
+            ahead = plus(number, self.stages - 1)
+            self.fetch(arith.addi(self.begin, times(ahead, depth)), arith.remui(ahead, index_constant(self.stages)))
+            stage = arith.remui(number, index_constant(self.stages))
+            return add(times(stage, self.stage_size), sums)
+
+        count = parts(arith.subi(self.end, self.begin), depth)
+        found = counted(index_constant(0), count, index_constant(1), start, slice_)
+        nvgpu.wait_for_groups(0)
+        return found
+
+    # ---- copies -----------------------------------------------------------------------------------------------------
+
+    def fetch(self, first_depth: ir.Value, stage: ir.Value) -> None:
+        """Begin to bring a slice of both sides into a stage of shared memory. Behind the block's part of the depth it
+        is zeros."""
+        base = times(stage, self.stage_size)
+        firsts = (self.first_row, self.first_column)
+        for slice_, start, first in zip(self.slices, self.starts, firsts, strict=True):
+            self._fetch_side(slice_, start, slice_.in_memory_order(first, first_depth), base)
+        nvgpu.close_group()
+
+    def _fetch_side(self, slice_: Slice, start: ir.Value, firsts: tuple[ir.Value, ir.Value], base: ir.Value) -> None:
+        (far_size, far_step), (near_size, near_step) = slice_.far_and_near
+        chunks = near_size // slice_.chunk
+        total = far_size * chunks
+
+        def chunk(number: ir.Value) -> None:
+            near, far = divided(number, chunks)
+            near = times(near, slice_.chunk)
+            place = arith.addi(plus(base, slice_.start), arith.addi(times(far, far_step), times(near, near_step)))
+            self._fetch_chunk(slice_, start, place, arith.addi(firsts[0], far), arith.addi(firsts[1], near))
+
+        if not self.aligned or slice_.is_turned:  # in a loop, since the elements of a chunk take many registers
+            each_item(index_constant(total), chunk)
+            return
+        for step in range(0, total, THREADS):
+            number = plus(thread(), step)
+            if step + THREADS <= total:
+                chunk(number)
+                continue
+            some = scf.IfOp(below(number, index_constant(total)), [])
+            with ir.InsertionPoint(some.then_block):
+                chunk(number)
+                scf.yield_([])
+
+    def _fetch_chunk(self, slice_: Slice, start: ir.Value, place: ir.Value, far: ir.Value, near: ir.Value) -> None:
+        side, zero, chunk = slice_.side, index_constant(0), slice_.chunk
+        far_size, near_size = slice_.in_memory_order(side.sizes[-2], self.end)
+        far_stride, _ = slice_.in_memory_order(*side.strides[-2:])
+        is_there = below(far, far_size)
+        begin = arith.minui(near, near_size)
+        present = arith.minui(arith.subi(near_size, begin), index_constant(chunk))
+        present = arith.select(is_there, present, zero)
+        row = arith.addi(start, arith.muli(arith.select(is_there, far, zero), far_stride))
+        if self.aligned and not slice_.is_turned:
+            at = arith.select(below(zero, present), arith.addi(row, begin), zero)
+            nvgpu.copy_async(self.shared, place, side.memory, at, chunk, present)
+            return
+        *_, (_, step) = slice_.far_and_near
+        for offset in range(chunk):
+            value = self._element(side, below(index_constant(offset), present), arith.addi(row, plus(near, offset)))
+            memref.store(value, self.shared, [plus(place, offset * step)])
+
+    def _element(self, side: Matrix, is_there: ir.Value, at: ir.Value) -> ir.Value:
+        """An element, zero where there is none."""
+        choice = scf.IfOp(is_there, [self.sides.element], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            scf.yield_([memref.load(side.memory, [at])])
+        with ir.InsertionPoint(choice.else_block):
+            scf.yield_([arith.constant(self.sides.element, 0.0 if self.sides.form.element.is_float else 0)])
+        return choice.results[0]
+
+
+def each_tile(tiles: Values, depth_parts: DepthParts, one: Callable[[Values], None]) -> None:
+    """`one(indices)` for all tiles, of which there are so many along each axis, or the parts of them."""
+    depth_parts.each(functools.reduce(arith.muli, tiles), lambda item: one(indices_of(item, tiles)))
+
+
+def _start(matrix: Matrix, batch: Values) -> ir.Value:
+    return matrix.place(batch) if batch else index_constant(0)
+
+
+__all__ = ["FLAT", "FRAGMENT", "FRAGMENT_BYTES", "Sides", "Slice", "Tile", "TileOfResult", "each_tile"]
