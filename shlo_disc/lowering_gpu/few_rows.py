@@ -2,9 +2,9 @@
 """Products of f32, and of other types without tensor cores, whose result has few rows, as in decoding.
 
 A block has a tile of all rows and 128 columns, so that the right side is read once; slices of both sides are on their
-way while others are multiplied (`product_slices`). By plain arithmetic a thread has 4 x 4 products of every second
-16 bytes of the depth, so that it reads shared memory once for every 8 products or so; two lanes of a warp add up what
-they have, and go on with half of the rows each. By TF32 a warp has 16 columns, and rounds what it reads.
+way while others are multiplied (`product_slices`). By plain arithmetic a thread has 4 rows and 2 columns, and reads
+shared memory by 16 bytes: less often than memory brings a slice, and with few registers. By TF32 a warp has 16 columns,
+and rounds what it reads.
 """
 
 from __future__ import annotations
@@ -16,24 +16,20 @@ from collections.abc import Sequence
 from shlo_disc.lowering.element_types import convert, from_memory
 from shlo_disc.lowering.elements import splat_constant
 from shlo_disc.lowering.index_rules.folds import multiply_add, zero_of
-from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import tf32
 from shlo_disc.lowering_gpu.block_loops import either
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.index_math import divided, parts, plus, times
+from shlo_disc.lowering_gpu.lanes import ACCESS_BYTES
 from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
 from shlo_disc.lowering_gpu.product_form import Matrix
 from shlo_disc.lowering_gpu.product_parts import DepthParts
 from shlo_disc.lowering_gpu.product_slices import FLAT, Sides, Slice, TileOfResult, Values, each_tile
-from shlo_disc.lowering_gpu.shuffles import from_lane_across
 from shlo_disc.lowering_gpu.thread_sums import Layout, ThreadSums
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, vector
 
-SIDE = 4
-"""Rows, and columns, of a thread's products."""
-
-HALF = WARP // 2
-"""Lanes that have neighbouring columns; the others have the same ones, and other parts of the depth."""
+ROWS, PAIR = 4, 2
+"""Rows and columns of a thread by plain arithmetic."""
 
 STEP, COLUMNS = 8, 8
 """Elements along the depth, and columns, of an instruction of TF32."""
@@ -92,70 +88,63 @@ class FewRows(FewRowsKernel):
     """By plain arithmetic, with all bits."""
 
     @property
-    def columns(self) -> range:
-        """The columns of a thread behind its first. Neighbours in shared memory are either along the columns, and then
+    def step(self) -> int:
+        """From one column of a thread to the next. Neighbours in shared memory are either along the columns, and then
         are read together, or along the depth, and then lanes have neighbouring columns, which are in different banks.
         """
-        return range(SIDE) if self.form.rhs == "kn" else range(0, SIDE * HALF, HALF)
+        return 1 if self.form.rhs == "kn" else WARP
 
     @property
     def layout(self) -> Layout:
-        """Half of the rows that the thread multiplies."""
-        rows = (SIDE // 2, 1, 0)
-        return Layout(SIDE, (rows,)) if self.form.rhs == "kn" else Layout(1, ((SIDE, 0, HALF), rows))
+        """Row by row."""
+        rows = (ROWS, 1, 0)
+        return Layout(PAIR, (rows,)) if self.step == 1 else Layout(1, ((PAIR, 0, WARP), rows))
 
     def place(self) -> tuple[ir.Value, ir.Value]:
-        """That of the thread's half of its rows."""
+        """Warps have 4 rows of half of the columns."""
         lane, warp = divided(thread(), WARP)
-        across, self.half = divided(lane, HALF)
-        side, down = divided(warp, FLAT.n // (SIDE * HALF))
-        self.first_row = times(down, SIDE)
-        own = times(across, SIDE) if self.form.rhs == "kn" else across
-        self.first_column = arith.addi(times(side, SIDE * HALF), own)
-        return arith.addi(self.first_row, times(self.half, SIDE // 2)), self.first_column
+        side, down = divided(warp, FLAT.n // (PAIR * WARP))
+        own = times(lane, PAIR) if self.step == 1 else lane
+        return times(down, ROWS), arith.addi(times(side, PAIR * WARP), own)
 
     def zeros(self) -> Values:
-        """Those of SIDE x SIDE products, row by row."""
-        return [zero_of(self.form.sums)] * SIDE**2
+        """Those of all rows and columns of the thread."""
+        return [zero_of(self.form.sums)] * (ROWS * PAIR)
 
     def add(self, tile: TileOfResult, base: ir.Value, sums: Values) -> Values:
-        """Every second 16 bytes of the slice's depth."""
+        """All of the slice, 16 bytes of the depth at a time."""
         lhs, rhs = tile.slices
         chunk = self.sides.chunk
-        for first in range(0, self.sides.depth_of(FLAT), 2 * chunk):
-            depth = plus(times(self.half, chunk), first)
-            rows = self._values(lhs, base, self.first_row, range(SIDE), depth)
-            columns = self._values(rhs, base, self.first_column, self.columns, depth)
+        columns = range(0, PAIR * self.step, self.step)
+        for depth in range(0, self.sides.depth_of(FLAT), chunk):
+            left = self._values(lhs, base, self.row, range(ROWS), depth)
+            right = self._values(rhs, base, self.column, columns, depth)
             for k in range(chunk):
-                pairs = zip(itertools.product(rows, columns), sums, strict=True)
+                pairs = zip(itertools.product(left, right), sums, strict=True)
                 sums = [multiply_add(a[k], b[k], total, self.form.sums) for (a, b), total in pairs]
         return sums
 
-    def _values(self, slice_: Slice, base: ir.Value, first: ir.Value, offsets: range, depth: ir.Value) -> list[Values]:
+    def _values(self, slice_: Slice, base: ir.Value, first: ir.Value, offsets: range, depth: int) -> list[Values]:
         """The elements of rows or columns at some offsets, 16 bytes of the depth of each."""
-        start, chunk = plus(base, slice_.start), slice_.chunk
+        start, chunk = plus(base, slice_.start + depth * (1 if slice_.depth_inside else slice_.row)), slice_.chunk
         if slice_.depth_inside:
-            rows = [arith.addi(times(plus(first, offset), slice_.row), depth) for offset in offsets]
+            rows = [times(plus(first, offset), slice_.row) for offset in offsets]
             return [self._loaded(arith.addi(start, row), chunk) for row in rows]
-        at = [arith.addi(times(plus(depth, k), slice_.row), first) for k in range(chunk)]
-        found = [self._loaded(arith.addi(start, place), len(offsets)) for place in at]
+        found = [self._loaded(plus(arith.addi(start, first), k * slice_.row), len(offsets)) for k in range(chunk)]
         return [list(column) for column in zip(*found, strict=True)]
 
     def _loaded(self, place: ir.Value, count: int) -> Values:
-        """Neighbours in shared memory, which begin at a multiple of 16 bytes."""
+        """Neighbours in shared memory, which begin at a multiple of them."""
         type_ = ir.VectorType.get([count], self.sides.element)
-        together = vector.load(type_, self.shared, [place], alignment=16)
+        alignment = min(ACCESS_BYTES, count * self.sides.bytes)
+        together = vector.load(type_, self.shared, [place], alignment=alignment)
         element = self.form.element
         values = [vector.extract(together, [], [i]) for i in range(count)]
         return [convert(from_memory(value, element), element, self.form.sums) for value in values]
 
     def of_thread(self, sums: Values) -> Values:
-        """Half of the rows, with what the other lane of the same columns has."""
-        add = arith.addf if self.form.sums.is_float else arith.addi
-        whole = [add(total, from_lane_across(total, HALF)) for total in sums]
-        is_first = arith.cmpi(arith.CmpIPredicate.eq, self.half, index_constant(0))
-        upper, lower = whole[: len(whole) // 2], whole[len(whole) // 2 :]
-        return [arith.select(is_first, a, b) for a, b in zip(upper, lower, strict=True)]
+        """They are in order."""
+        return sums
 
 
 class FewRowsByTf32(FewRowsKernel):

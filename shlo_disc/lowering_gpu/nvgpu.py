@@ -30,12 +30,14 @@ def load(context: ir.Context) -> None:
 def copy_async(
     target: ir.Value, place: ir.Value, source: ir.Value, at: ir.Value, length: int, present: ir.Value
 ) -> None:
-    """Begin to copy `length` elements, 16 bytes, into shared memory; those behind the first `present` become zeros."""
-    attributes = {
+    """Begin to copy `length` elements, 4, 8 or 16 bytes, into shared memory; those behind the first `present` become
+    zeros."""
+    attributes: dict[str, ir.Attribute] = {
         "dstElements": ir.IntegerAttr.get(ir.IndexType.get(), length),
-        "bypassL1": ir.UnitAttr.get(),
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 1, 1]),
     }
+    if length * bytes_of(ir.MemRefType(target.type).element_type) == CHUNK_BYTES:
+        attributes["bypassL1"] = ir.UnitAttr.get()
     operands = [target, place, source, at, present]
     ir.Operation.create("nvgpu.device_async_copy", results=[_token()], operands=operands, attributes=attributes)
 

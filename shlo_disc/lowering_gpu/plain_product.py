@@ -16,7 +16,7 @@ from shlo_disc.lowering.index_rules.folds import multiply_add, zero_of
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import nvgpu
 from shlo_disc.lowering_gpu.block_loops import either
-from shlo_disc.lowering_gpu.few_rows import FewRows
+from shlo_disc.lowering_gpu.few_rows import FewRows, FewRowsKernel
 from shlo_disc.lowering_gpu.grid import thread
 from shlo_disc.lowering_gpu.index_math import below, times
 from shlo_disc.lowering_gpu.index_math import parts as parts_of_size
@@ -34,8 +34,8 @@ class PlainKernel:
     """The body of a kernel, at the insertion point. Results of few rows have tiles of another form."""
 
     layout = Layout(SIDE, ((SIDE, 1, 0),))
-    side_type = Side
-    few_type = FewRows
+    side_type: type[Side] = Side
+    few_type: type[FewRowsKernel] = FewRows
 
     def __init__(
         self,

@@ -28,16 +28,16 @@ from shlo_disc.shape_dialect.dialect.host import Guard
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import Dims, bytes_of, dims_of
 from shlo_disc.shape_dialect.mlir import arith, func, gpu, ir, vector
-from shlo_disc.shape_dialect.ops.product_tiles import product_tiles, wanted_tiles
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
+from shlo_disc.shape_dialect.utils.product_tiles import product_tiles, wanted_tiles
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 _FLAG = 16
 """The number of the array of the block's memory that tells its threads whether it is the last one."""
 
 
-_AHEAD = 256
+_AHEAD = 128
 """Bytes of a thread's sums that are read before the first of them is used."""
 
 

@@ -5,9 +5,9 @@ A block computes a tile of the result. Slices of both sides go to shared memory 
 of shared memory are 16 bytes longer than what is in them, so that the eight rows of a fragment lie in different banks.
 What is outside of the operands, or of the block's part of the depth, is filled with zeros.
 
-A copy needs operands whose rows begin at multiples of 16 bytes; others are copied an element at a time. So are sides of
-bytes whose neighbours are not along the depth: products have no other order of bytes, and `ldmatrix` turns elements of
-two bytes only.
+Such a copy needs operands whose rows begin at multiples of 16 bytes; others are brought an element at a time, by copies
+where it has 4 bytes or more. So are sides of bytes whose neighbours are not along the depth: products have no other
+order of bytes, and `ldmatrix` turns elements of two bytes only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import nvgpu
-from shlo_disc.lowering_gpu.block_loops import counted, each_item
+from shlo_disc.lowering_gpu.block_loops import counted, each_item, when
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, is_multiple_of, parts, plus, times
 from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm, Told, indices_of
@@ -36,6 +36,12 @@ SHARED_BYTES = 40 << 10
 """Shared memory of a block for slices; more than 48 KiB would have to be asked for at the launch."""
 
 Values = list[ir.Value]
+Where = tuple[ir.Value, ir.Value]
+"""A place along both axes in the memory of a side, that of neighbours last."""
+
+
+_LEAST_COPY = 4
+"""Bytes of an element that may be copied asynchronously by itself."""
 
 
 @dataclass(frozen=True)
@@ -202,46 +208,53 @@ class TileOfResult:
         nvgpu.close_group()
 
     def _fetch_side(self, slice_: Slice, start: ir.Value, firsts: tuple[ir.Value, ir.Value], base: ir.Value) -> None:
+        """By copies of a chunk or, where rows begin anywhere, of an element; elements of fewer bytes, which cannot be
+        copied so, by loads of a chunk's."""
         (far_size, far_step), (near_size, near_step) = slice_.far_and_near
-        chunks = near_size // slice_.chunk
-        total = far_size * chunks
+        is_whole = self.aligned and not slice_.is_turned
+        by_copies = is_whole or self.sides.bytes >= _LEAST_COPY
+        length = slice_.chunk if is_whole or not by_copies else 1
+        of_row = near_size // length
+        total = far_size * of_row
 
-        def chunk(number: ir.Value) -> None:
-            near, far = divided(number, chunks)
-            near = times(near, slice_.chunk)
+        def piece(number: ir.Value) -> None:
+            near, far = divided(number, of_row)
+            near = times(near, length)
             place = arith.addi(plus(base, slice_.start), arith.addi(times(far, far_step), times(near, near_step)))
-            self._fetch_chunk(slice_, start, place, arith.addi(firsts[0], far), arith.addi(firsts[1], near))
+            where = arith.addi(firsts[0], far), arith.addi(firsts[1], near)
+            (self._copy if by_copies else self._load)(slice_, start, place, where, length)
 
-        if not self.aligned or slice_.is_turned:  # in a loop, since the elements of a chunk take many registers
-            each_item(index_constant(total), chunk)
+        if length == 1:
+            each_item(index_constant(total), piece)
             return
         for step in range(0, total, THREADS):
             number = plus(thread(), step)
             if step + THREADS <= total:
-                chunk(number)
-                continue
-            some = scf.IfOp(below(number, index_constant(total)), [])
-            with ir.InsertionPoint(some.then_block):
-                chunk(number)
-                scf.yield_([])
+                piece(number)
+            else:
+                when(below(number, index_constant(total)), functools.partial(piece, number))
 
-    def _fetch_chunk(self, slice_: Slice, start: ir.Value, place: ir.Value, far: ir.Value, near: ir.Value) -> None:
-        side, zero, chunk = slice_.side, index_constant(0), slice_.chunk
-        far_size, near_size = slice_.in_memory_order(side.sizes[-2], self.end)
-        far_stride, _ = slice_.in_memory_order(*side.strides[-2:])
-        is_there = below(far, far_size)
-        begin = arith.minui(near, near_size)
-        present = arith.minui(arith.subi(near_size, begin), index_constant(chunk))
-        present = arith.select(is_there, present, zero)
-        row = arith.addi(start, arith.muli(arith.select(is_there, far, zero), far_stride))
-        if self.aligned and not slice_.is_turned:
-            at = arith.select(below(zero, present), arith.addi(row, begin), zero)
-            nvgpu.copy_async(self.shared, place, side.memory, at, chunk, present)
-            return
+    def _copy(self, slice_: Slice, start: ir.Value, place: ir.Value, where: Where, length: int) -> None:
+        row, present = self._there(slice_, start, where, length)
+        at = arith.select(below(index_constant(0), present), arith.addi(row, where[1]), index_constant(0))
+        nvgpu.copy_async(self.shared, place, slice_.side.memory, at, length, present)
+
+    def _load(self, slice_: Slice, start: ir.Value, place: ir.Value, where: Where, length: int) -> None:
+        row, present = self._there(slice_, start, where, length)
         *_, (_, step) = slice_.far_and_near
-        for offset in range(chunk):
-            value = self._element(side, below(index_constant(offset), present), arith.addi(row, plus(near, offset)))
-            memref.store(value, self.shared, [plus(place, offset * step)])
+        for offset in range(length):
+            is_there, at = below(index_constant(offset), present), arith.addi(row, plus(where[1], offset))
+            memref.store(self._element(slice_.side, is_there, at), self.shared, [plus(place, offset * step)])
+
+    def _there(self, slice_: Slice, start: ir.Value, where: Where, length: int) -> tuple[ir.Value, ir.Value]:
+        """Where the row of some neighbours begins, and how many of them there are."""
+        (far, near), zero = where, index_constant(0)
+        far_size, near_size = slice_.in_memory_order(slice_.side.sizes[-2], self.end)
+        far_stride, _ = slice_.in_memory_order(*slice_.side.strides[-2:])
+        is_there = below(far, far_size)
+        present = arith.minui(arith.subi(near_size, arith.minui(near, near_size)), index_constant(length))
+        row = arith.addi(start, arith.muli(arith.select(is_there, far, zero), far_stride))
+        return row, arith.select(is_there, present, zero)
 
     def _element(self, side: Matrix, is_there: ir.Value, at: ir.Value) -> ir.Value:
         """An element, zero where there is none."""

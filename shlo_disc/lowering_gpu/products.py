@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The kernels of a product, and where their conditions stand. `product_kernel.kernel_of` chooses the first three:
 
-- `plain_product` takes any element type, any sizes and strides, with all bits of its sides;
+- `plain_product` takes any element type, any sizes and strides, with all bits of its sides; results of few rows, here
+  and in the next one, have tiles of another form (`few_rows`);
 - `tf32_product` those of f32 instead that are computed in TF32, by one product or three;
 - `tensor_product` those of f16, bf16 and integers of 8 bits instead (`takes_tensor_cores`), of any sizes and strides:
   rows that begin at no multiples of 16 bytes are a version of it, taken at run time (`TensorKernel.is_aligned`);
@@ -9,7 +10,8 @@
   neighbours of both sides are along the depth (`takes_maps`). The runtime starts it in place of the first where tensor
   maps can describe both sides of a call (`runtime/native/cuda/tensor_map.cpp`).
 
-Where what follows a product is done in its kernel, so it is in all of them.
+Where what follows a product is done in its kernel, so it is in all of them. All but the last one may have parts of the
+depth over several blocks (`product_parts`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shlo_disc.lowering.elements import splat_constant
-from shlo_disc.lowering_gpu.few_rows import FewRowsByTf32
+from shlo_disc.lowering_gpu.few_rows import FewRowsByTf32, FewRowsKernel
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.index_math import divided, plus, times
 from shlo_disc.lowering_gpu.plain_product import PlainKernel
@@ -63,8 +63,8 @@ class Tf32Kernel(PlainKernel):
     """The body of a kernel, at the insertion point. Fragments are laid out as `nvgpu` describes."""
 
     layout = Layout(2, ((2, COLUMNS, 0), (WARP_COLUMNS // COLUMNS, 0, COLUMNS)))
-    side_type = _Tf32Side
-    few_type = FewRowsByTf32
+    side_type: type[Side] = _Tf32Side
+    few_type: type[FewRowsKernel] = FewRowsByTf32
 
     def _places(self) -> list[ir.Value]:
         lane, warp = divided(thread(), WARP)

@@ -42,12 +42,14 @@ class TensorCores:
         target, place, source, at, present = (env[v] for v in op.operands)
         length = ir.IntegerAttr(op.attributes["dstElements"]).value
         size = source.data.itemsize
-        assert length * size == _CHUNK_BYTES and (active & (present > length)).sum() == 0
+        whole = length * size
+        assert whole in (4, 8, _CHUNK_BYTES) and (active & (present > length)).sum() == 0
+        assert ("bypassL1" in op.attributes) == (whole == _CHUNK_BYTES), "only 16 bytes go around the first cache"
         wanted = np.arange(length)[None, :]
         inside = active[:, None] & (wanted < present[:, None])
         from_ = source.offsets([at[:, None] + wanted], inside)
-        assert not (source.addresses(at)[active] % _CHUNK_BYTES).any(), "a copy from no multiple of 16 bytes"
-        assert not (place[active] * size % _CHUNK_BYTES).any(), "a copy to no multiple of 16 bytes"
+        assert not (source.addresses(at)[active] % whole).any(), f"a copy from no multiple of {whole} bytes"
+        assert not (place[active] * size % whole).any(), f"a copy to no multiple of {whole} bytes"
         to = target.offsets([place[:, None] + wanted], np.broadcast_to(active[:, None], inside.shape))
         self.order.add(source.addresses(from_)[inside], False)
         self._claim(target, to[active], active)

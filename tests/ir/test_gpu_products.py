@@ -26,8 +26,8 @@ from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.dialect.host import PRECISIONS
 from shlo_disc.shape_dialect.dialect.problems import Axis, MatrixProduct
 from shlo_disc.shape_dialect.mlir import gpu, ir
-from shlo_disc.shape_dialect.ops.product_tiles import product_tiles, tile_sums
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.utils.product_tiles import product_tiles, tile_sums
 from shlo_disc.transforms.simplify.dot import SUM_TYPES
 from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from shlo_disc.shape_dialect.build import constant
@@ -146,7 +147,7 @@ def reserve_partials(module: ir.Module, facts: Facts, decisions: Decisions) -> N
         _split(LINES, LINES.match(Lines.of, known), decisions)
         _split(MASK, MASK.match(Mask.of, known), decisions)
         _split(BEST, BEST.match(Best.of, known), decisions)
-        _split_depth(DEPTH.match(lambda k, c=inside: Depth.of(k, c), known), called, decisions)
+        _split_depth(DEPTH.match(partial(Depth.of, callers=inside), known), called, decisions)
 
 
 Found = TypeVar("Found", bound=Work)

@@ -22,11 +22,11 @@ from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, MatrixPro
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.element_types import SUM_TYPES
-from shlo_disc.shape_dialect.ops.product_tiles import product_tiles, tile_sums, wanted_tiles
 from shlo_disc.shape_dialect.ops.reducers import monoid_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.attributes import integers
+from shlo_disc.shape_dialect.utils.product_tiles import product_tiles, tile_sums, wanted_tiles
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 Memory = list[tuple[Dims, ir.Type]]

@@ -75,3 +75,30 @@ func.func @main(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?xf32>) {
 // CHECK-LABEL: func.func @main
 // CHECK: #disc.fusion<"row_reduce"
 // CHECK-NOT: partials
+
+// -----
+// A product of few tiles and a large depth: the sums of each tile, for each part of the depth.
+func.func @main(%x: tensor<4x?xf16, [4, @k]>, %w: tensor<?x100xf16, [@k, 100]>) -> tensor<4x100xf32> {
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x?xf16, [4, @k]>, tensor<?x100xf16, [@k, 100]>) -> tensor<4x100xf32>
+  return %y : tensor<4x100xf32>
+}
+// CHECK-LABEL: func.func @main
+// CHECK: %[[CALL:.*]]:2 = call @dot_0({{.*}} -> (tensor<4x100xf32>, tensor<?x8192xf32, [@"min(64, min(264, floordiv(k, 256))*min(1, floordiv(min(264, floordiv(k, 256)), 2)))", 8192]>)
+// CHECK: return %[[CALL]]#0
+// CHECK: func.func private @dot_0({{.*}} #disc.fusion<"dot", {partials = 1 : i64
+
+// -----
+// The first three of long lines: three elements of each operand, for each part of a line.
+func.func @main(%x: tensor<2x?xf32, [2, @n]>) -> tensor<2x3xf32> {
+  %s = "stablehlo.sort"(%x) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }) : (tensor<2x?xf32, [2, @n]>) -> tensor<2x?xf32, [2, @n]>
+  %y = stablehlo.slice %s [0:2, 0:3] : (tensor<2x?xf32, [2, @n]>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+// CHECK-LABEL: func.func @main
+// CHECK: %[[CALL:.*]]:2 = call @top_k_0({{.*}} -> (tensor<2x3xf32>, tensor<?x2x3xf32, [@"min(132, floordiv(n, 4096))*min(1, floordiv(min(132, floordiv(n, 4096)), 2))", 2, 3]>)
+// CHECK: return %[[CALL]]#0
+// CHECK: func.func private @top_k_0({{.*}} #disc.fusion<"top_k", {partials = 1 : i64
