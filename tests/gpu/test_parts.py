@@ -152,3 +152,24 @@ def test_sizes_that_iterations_read(function: Any) -> None:
         kept = [x[x[:, 0] > b] for b in BOUNDS]
         wanted = sum(k.sum(0) for k in kept) if function is kept_columns else sum((k.sum(1) ** 2).sum() for k in kept)
         np.testing.assert_allclose(np.asarray(run(x)), wanted, rtol=2e-5)
+
+
+def products(x: Any, w: Any, b: Any) -> tuple[Any, ...]:
+    """A product by itself, and one with an epilogue."""
+    y = lax.dot_general(x, w, (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32)
+    return y, jnp.tanh((x @ w + b).astype(jnp.float32))
+
+
+def test_products_have_parts_or_tensor_maps(driver: MockDriver) -> None:
+    """Blocks of the kernel that is told maps have all of the depth; where there are parts, the other one is started."""
+    arguments = (("m, k", "bfloat16"), ("k, 8", "bfloat16"), ("8", "bfloat16"))
+    run = loaded(shlo_disc.compile(products, target="cuda:sm_90a", args=arguments), fresh_client())
+    for m, k in ((3, 640), (3, 64), (20, 640), (3, 640)):
+        random = np.random.default_rng(k)
+        given = [random.integers(-2, 3, shape).astype(jnp.bfloat16) for shape in ((m, k), (k, 8), (8,))]
+        before = len(driver.launches)
+        for got, want in zip(run(*given), jax.jit(products)(*given), strict=True):
+            np.testing.assert_allclose(np.asarray(got), want, rtol=1e-2, atol=1e-2)
+        started = [name for name in driver.launches[before:] if name.startswith("product_")]
+        assert started and all(name.endswith("_by_maps") == (k == 64) for name in started)
+    assert driver.mistakes == []

@@ -5,6 +5,7 @@ layouts."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -122,7 +123,11 @@ def test_a_flat_result_has_work_for_all_its_tiles() -> None:
 def test_machine_code(element: str, architecture: str) -> None:
     with make_context(), ir.Location.unknown():
         module = kernels(
-            *(ProductForm(Element(element), *layout, 1, rounded) for layout in LAYOUTS for rounded in (False, True))
+            *(
+                ProductForm(Element(element), *layout, 1, rounded, splits=splits)
+                for layout in LAYOUTS
+                for rounded, splits in ((False, False), (True, False), (False, True))
+            )
         )
         ptx = compile_to_ptx(nvvm_to_llvm_ir(lower_to_nvvm(module)), architecture)
     for _, _, usage, machine in read(ptx):
@@ -136,9 +141,10 @@ def test_machine_code(element: str, architecture: str) -> None:
 def test_machine_code_of_bytes(architecture: str) -> None:
     """Sides that are turned are not copied asynchronously."""
     with make_context(), ir.Location.unknown():
-        module = kernels(*(ProductForm(Element(element), *layout, 1) for layout in LAYOUTS for element in BYTES))
+        forms = [ProductForm(Element(element), *layout, 1) for layout in LAYOUTS for element in BYTES]
+        module = kernels(*forms, *(replace(form, splits=True) for form in forms))
         ptx = compile_to_ptx(nvvm_to_llvm_ir(lower_to_nvvm(module)), architecture)
     for name, _, usage, machine in read(ptx):
         assert usage.spills == machine.count("LDL", "STL") == 0
         assert machine.count("IMMA.16832.S8.S8" if "_i8_" in name else "IMMA.16832.U8.U8") and machine.count("LDSM")
-        assert bool(machine.count("LDGSTS")) == ("_bmk_" in name or name.endswith("_bnk"))
+        assert bool(machine.count("LDGSTS")) == ("_bmk_" in name or "_bnk" in name)
