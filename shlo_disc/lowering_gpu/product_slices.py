@@ -180,8 +180,12 @@ class TileOfResult:
         """Sums of all slices of the block's part: `add(first, sums)` adds the one whose elements begin at `first` of
         shared memory."""
         depth = self.sides.depth_of(self.tile)
-        for number in range(self.stages - 1):
-            self.fetch(plus(self.begin, number * depth), index_constant(number))
+
+        def ahead_of_all(number: ir.Value, _: Values) -> Values:
+            self.fetch(arith.addi(self.begin, times(number, depth)), number)
+            return []
+
+        counted(index_constant(0), index_constant(self.stages - 1), index_constant(1), [], ahead_of_all)
 
         def slice_(number: ir.Value, sums: Values) -> Values:
             nvgpu.wait_for_groups(self.stages - 2)
