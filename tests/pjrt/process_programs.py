@@ -162,6 +162,19 @@ def processes_that_part() -> None:
 
 
 @check
+def programs_of_one_name_that_part() -> None:
+    """Their results have the same name, place and size, and are not computed in the same way."""
+    mesh = line(jax.devices())
+    a = jax.make_array_from_callback((2 * mesh.size,), NamedSharding(mesh, P("i")), lambda _: np.ones(2))
+
+    def body(a: Any) -> Any:
+        return lax.pmax(a, "i") if jax.process_index() else lax.psum(a, "i")
+
+    mapped = jax.jit(shard_map(body, mesh=mesh, in_specs=P("i"), out_specs=P()))
+    refused(lambda: mapped(a), "different collectives", "failed, in process")
+
+
+@check
 def a_process_ends() -> None:
     """A process that waits for one that has ended gets an error."""
     assert (np.asarray(sums()) == np.asarray(sums())).all()

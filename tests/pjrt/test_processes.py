@@ -28,7 +28,12 @@ abi: Any = pytest.importorskip("pypjrt._abi.pjrt_0_114")
 
 F32 = abi.PJRT_Buffer_Type_F32
 ALONE = {"mapped_over_devices"}  # pmap takes the arrays of one process
-LAST = ("a_process_fails", "a_process_ends", "processes_that_part")  # after them, nothing works
+LAST = (
+    "a_process_fails",
+    "a_process_ends",
+    "processes_that_part",
+    "programs_of_one_name_that_part",
+)  # after them, nothing works
 CHECKS = [n for n in program_names("process_programs.py") if n not in LAST]
 QUICK = ("reductions", "large_sums_are_repeatable", "gathers", "scatters", "exchanges", "permutations", "positions")
 PROGRAMS = tuple(n for n in program_names("device_programs.py") if n not in ALONE)
@@ -94,7 +99,7 @@ def test_two_processes_of_two_devices(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["a_process_ends", "processes_that_part"])
+@pytest.mark.parametrize("name", ["a_process_ends", "processes_that_part", "programs_of_one_name_that_part"])
 def test_what_goes_wrong(tmp_path: Path, name: str) -> None:
     expect_ok(launch(tmp_path, 3, 1, name), name)
 

@@ -66,7 +66,7 @@ struct Collective {
       auto [begin, end] = needs(owner, reader);
       return std::pair(begin * dtype.size, end * dtype.size);
     };
-    call.communicator->exchange({call.site, members, mine.data, mine.elements() * dtype.size, bytes}, read);
+    call.communicator->exchange({place_of(call.spec, call.site), members, mine.data, mine.elements() * dtype.size, bytes}, read);
   }
 
   void zero() const { std::memset(target.data, 0, static_cast<size_t>(target.elements() * dtype.size)); }

@@ -15,9 +15,6 @@ namespace {
 
 using Members = std::vector<int64_t>;
 
-constexpr std::string_view kKinds[] = {"all_gather", "all_reduce", "all_to_all", "broadcast",
-                                       "participant", "permute",   "reduce_scatter"};
-
 Address address_of(const void *pointer) { return reinterpret_cast<Address>(pointer); }
 
 std::string_view kind_of(const CallSpec &spec) {
@@ -135,7 +132,6 @@ private:
       throw Error(ErrorKind::custom_call, what_ + ": the sizes of its arrays do not go with the size of its groups");
   }
 
-  int64_t place() const;
   void meet(const Members &members) const;
   template <typename Body> void enqueue(const Members &members, const Body &body) const;
   void in_group();
@@ -151,17 +147,11 @@ private:
   size_t size_ = 0; // of an element
 };
 
-/// The number of the call, and behind it what it does: processes may have compiled different programs.
-int64_t Collective::place() const {
-  int64_t kind = std::ranges::find(kKinds, kind_of(spec_)) - std::begin(kKinds);
-  return site_ | (kind << 8 | spec_.attribute("reduction", 0)) << 32;
-}
-
 /// Returns when all members have come here with as many bytes. On the GPU they would otherwise wait for ever for one
 /// that has taken another way.
 void Collective::meet(const Members &members) const {
   me().communicator().exchange(
-      {place(), members, this, static_cast<int64_t>(source_bytes()), me().run().needs(members, 1)}, [](auto) {});
+      {place_of(spec_, site_), members, this, static_cast<int64_t>(source_bytes()), me().run().needs(members, 1)}, [](auto) {});
 }
 
 /// body(library, communicator, stream) gives work to the stream, and returns a status.
@@ -287,8 +277,10 @@ std::vector<Members> groups_of(const CallSpec &spec) {
 }
 
 void check_collective(const CallSpec &spec) {
+  static constexpr std::string_view kinds[] = {"all_gather", "all_reduce", "all_to_all", "broadcast",
+                                               "participant", "permute",   "reduce_scatter"};
   std::string_view kind = kind_of(spec);
-  if (std::ranges::find(kKinds, kind) == std::end(kKinds))
+  if (std::ranges::find(kinds, kind) == std::end(kinds))
     bad_artifact("programs for GPUs have no library function '" + spec.target + "'");
   size_t operands = kind == "participant" ? 0 : 1;
   if (spec.operands.size() != operands || spec.results.size() != 2 || !dtype_named(spec.results[0].dtype) ||

@@ -51,6 +51,18 @@ thread_local std::optional<Failure> failure;
 
 } // namespace
 
+int64_t place_of(const CallSpec &spec, int64_t site) {
+  uint32_t hash = 2166136261; // FNV-1a (Fowler, Noll, Vo), the same in all processes
+  auto add = [&](std::string_view text) {
+    for (char c : text)
+      hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;
+  };
+  add(spec.target);
+  add(std::to_string(spec.attribute("reduction")));
+  add(spec.results[0].dtype);
+  return site | static_cast<int64_t>(hash >> 1) << 32;
+}
+
 void report_failure(std::string message) {
   if (!failure)
     failure = Failure{ErrorKind::custom_call, std::move(message)};

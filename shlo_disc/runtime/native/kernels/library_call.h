@@ -56,6 +56,10 @@ struct CallSpec {
   int64_t attribute(std::string_view name, int64_t otherwise = 0) const;
 };
 
+/// The place of a collective in a program, which is call site `site`, and in its upper bits what it does there: processes
+/// may have compiled different programs of one name.
+int64_t place_of(const CallSpec &spec, int64_t site);
+
 /// One operand or result at run time: contiguous and row-major. The dims live as long as the call.
 struct CallTensor {
   void *data = nullptr;
