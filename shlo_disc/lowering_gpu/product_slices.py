@@ -251,7 +251,7 @@ class TileOfResult:
             memref.store(self._element(slice_.side, is_there, at), self.shared, [plus(place, offset * step)])
 
     def _there(self, slice_: Slice, start: ir.Value, where: Where, length: int) -> tuple[ir.Value, ir.Value]:
-        """Where the row of some neighbours begins, and how many of them there are."""
+        """The beginning of the row of some neighbours, and how many of them there are."""
         (far, near), zero = where, index_constant(0)
         far_size, near_size = slice_.in_memory_order(slice_.side.sizes[-2], self.end)
         far_stride, _ = slice_.in_memory_order(*slice_.side.strides[-2:])

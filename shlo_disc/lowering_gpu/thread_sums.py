@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What becomes of the sums of a tile that are in the registers of threads, one by one."""
+"""Sums of a tile that are in the registers of threads, one by one: what becomes of them."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class TopK:
         when(self.parts.is_last(), lambda: self._gather(linear, place))
 
     def _gather(self, linear: ir.Value, place: Values) -> None:
-        """What is left of whole parts is as many elements of each; behind these are those of a shorter one."""
+        """As many elements of each whole part as are left; behind these are those of a shorter one."""
         best = index_constant(self.count)
 
         def element(i: ir.Value) -> Values:

@@ -100,6 +100,7 @@ def lines(x: Any) -> tuple[Any, ...]:
     return jnp.cumsum(x), lax.cummax(x, reverse=True), jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(scores), keys)
 
 
+@pytest.mark.slow
 def test_lines_and_few_queries_in_calls_and_graphs(driver: MockDriver) -> None:
     client = fresh_client()
     run = loaded(compiled(lines, [("4 * n", "float32")]), client)

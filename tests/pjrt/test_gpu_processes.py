@@ -84,6 +84,7 @@ def test_what_goes_wrong(tmp_path: Path, name: str) -> None:
 LOST = [f"a_process_is_lost_{where}" for where in ("in_a_collective", "between_programs", "at_the_connection")]
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed(tmp_path: Path) -> None:
     *others, last = launch(tmp_path, 3, 1, LOST[0])
     expect_ok(tmp_path, others, LOST[0])

@@ -101,7 +101,13 @@ def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prover, "SECONDS", 1)
 
 
-@pytest.mark.parametrize("name", sorted(PROVED))
+SLOW = ("transpose: exchanged_operands", "convolution: canonical_convolution")
+"""Proofs whose wrong forms take z3 more than five seconds."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(PROVED)]
+)
 def test_wrong_forms_are_refuted(name: str) -> None:
     refuted = (text for text, kind in chain(verdicts(name), verdicts_of_results(name)) if kind == "refuted")
     least = 1 if name in WITHOUT_ATTRIBUTES else FEW
