@@ -30,6 +30,7 @@ constexpr int64_t kMostTiles = 3;            // of rows of A, for which B is rea
 constexpr int64_t kRowsByStrips = 80;        // of A, at least, where strips take less time than packed tiles
 constexpr int64_t kRowsOfSmall = 36;         // the same where B is small
 constexpr int64_t kSmallBytes = 256 << 10;   // of B, below which tiles take no longer than strips
+constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
 constexpr int64_t kMostSums = 3;             // rows of A for sums, with registers of 256 bits
 constexpr int64_t kMostWideSums = 2;         // the same with 512 bits, where B comes from memory
 constexpr int64_t kFewestColumns = 64;       // of B whose rows are dense

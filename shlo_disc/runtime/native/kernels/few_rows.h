@@ -15,10 +15,7 @@ bool has_few_rows(const DiscDot &dot);
 /// first with what was packed.
 int64_t most_rows_in_place(const DiscDot &dot);
 
-constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
-
-/// Whether B's columns are dense and A's rows so few that a packed B hardly takes less time, and no less if it comes from
-/// memory.
+/// Whether B's columns are dense and A's rows so few that a packed B takes little less time.
 bool has_few_dots(const DiscDot &dot);
 
 /// C = A B, without what becomes of C.

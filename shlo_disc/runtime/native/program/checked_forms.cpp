@@ -28,7 +28,7 @@ int64_t rent_of(const DiscDot &dot) {
   int64_t bytes = dot.k * dot.n * gemm::format_of(dot.format).element_bytes;
   bool is_large = dot.format <= 1 && dot.batch_rank == 0 && bytes >= kLargeBytes;
   if (is_large && has_few_dots(dot) && dot.b_n >= dot.k)
-    return bytes < kUncachedBytes ? 1 : 0;
+    return 1;
   if (is_large && dot.b_n == 1 && dot.b_k >= dot.n)
     return dot.m > most_rows_in_place(dot) ? kUsesOfMoreRows : 1;
   return kUsesInPlace + 1;
