@@ -4,7 +4,8 @@
 #include "collectives/mpi_transport.h"
 #include "collectives/spanning_run.h"
 #include "collectives/tcp_transport.h"
-#include "cuda/gpu.h"
+#include "compile.h"
+#include "cuda/gpu_device.h"
 #include "device.h"
 #include "error.h"
 
@@ -104,7 +105,8 @@ private:
 std::vector<GpuDescription> described(const std::vector<int> &gpus) {
   std::vector<GpuDescription> found;
   for (int ordinal : gpus) {
-    const cuda::GpuFacts &facts = cuda::Gpu::get(ordinal)->facts();
+    std::shared_ptr<Device> device = gpu_device(ordinal);
+    const cuda::GpuFacts &facts = dynamic_cast<const cuda::GpuDevice &>(*device).gpu()->facts();
     found.push_back({facts.name, std::to_string(facts.major) + "." + std::to_string(facts.minor)});
   }
   return found;
