@@ -10,13 +10,11 @@ namespace {
 
 constexpr int kNoticeTag = static_cast<int>(Transport::kTags);
 
-enum NoticeKind : int64_t { kCloses, kFails, kWaits, kGoesOn };
-
-/// What a process tells the others of itself.
-struct Notice {
+/// A notice, and whose it is.
+struct NoticeMessage {
   int64_t process;
-  int64_t kind;
-  char failure[1008]; // empty where it has none
+  int64_t notice;
+  char text[1008];
 };
 
 /// MPI counts in `int`: large messages go in several parts.
@@ -64,7 +62,7 @@ private:
 } // namespace
 
 MpiTransport::MpiTransport(int64_t process, int64_t processes)
-    : mpi_(MpiLibrary::instance()), process_(process), processes_(processes), states_(static_cast<size_t>(processes)) {
+    : Transport(process, static_cast<size_t>(processes)), mpi_(MpiLibrary::instance()), processes_(processes) {
   int size = 0;
   mpi_.check(mpi_.comm_size(mpi_.world, &size));
   if (size != processes)
@@ -103,18 +101,18 @@ void MpiTransport::close() noexcept {
   int finalized = 0;
   mpi_.finalized(&finalized);
   if (!finalized && !std::exchange(is_closed_, true))
-    notify(kCloses, "");
+    notify(Notice::closes, "");
 }
 
-void MpiTransport::notify(int64_t kind, const std::string &failure) noexcept {
+void MpiTransport::notify(Notice notice, const std::string &text) noexcept {
   for (int64_t other = 0; other < processes_; ++other) {
     if (other == process_)
       continue;
     try {
-      notices_.push_back(send(other, kNoticeTag, sizeof(Notice), [&](char *to) {
-        Notice notice{.process = process_, .kind = kind, .failure = {}};
-        failure.copy(notice.failure, sizeof notice.failure - 1);
-        std::memcpy(to, &notice, sizeof notice);
+      notices_.push_back(send(other, kNoticeTag, sizeof(NoticeMessage), [&](char *to) {
+        NoticeMessage message{.process = process_, .notice = static_cast<int64_t>(notice), .text = {}};
+        text.copy(message.text, sizeof message.text - 1);
+        std::memcpy(to, &message, sizeof message);
       }));
     } catch (const std::exception &) {
       // The other process is gone, or there is no memory: its own waiting ends in another way.
@@ -122,54 +120,14 @@ void MpiTransport::notify(int64_t kind, const std::string &failure) noexcept {
   }
 }
 
-void MpiTransport::fail(const std::string &why) noexcept {
-  std::lock_guard lock(mutex_);
-  if (states_.fail(process_, why))
-    notify(kFails, why);
-}
-
-void MpiTransport::set_waiting(bool waits) noexcept {
-  std::lock_guard lock(mutex_);
-  if (states_.is_waiting(process_) == waits)
-    return;
-  states_.set_waiting(process_, waits);
-  notify(waits ? kWaits : kGoesOn, "");
-}
-
-bool MpiTransport::is_waiting(int64_t process) {
-  std::lock_guard lock(mutex_);
-  return states_.is_waiting(process);
-}
-
-void MpiTransport::look_for_notices() {
+void MpiTransport::look() {
   int flag = 0;
   mpi_.check(mpi_.iprobe(mpi_.any_source, kNoticeTag, comm_, &flag, mpi_.status_ignore));
   if (!flag)
     return;
-  Notice notice;
-  mpi_.check(mpi_.recv(&notice, sizeof notice, mpi_.byte, mpi_.any_source, kNoticeTag, comm_, mpi_.status_ignore));
-  if (notice.kind == kCloses)
-    states_.set_gone(notice.process, "has ended");
-  else if (notice.kind != kFails)
-    states_.set_waiting(notice.process, notice.kind == kWaits);
-  else
-    states_.fail(notice.process, std::string(notice.failure, strnlen(notice.failure, sizeof notice.failure)));
-}
-
-void MpiTransport::check() {
-  std::lock_guard lock(mutex_);
-  look_for_notices();
-  states_.check();
-}
-
-void MpiTransport::set_gone(int64_t process, const std::string &how) {
-  std::lock_guard lock(mutex_);
-  states_.set_gone(process, how);
-}
-
-void MpiTransport::check_present(int64_t process) {
-  std::lock_guard lock(mutex_);
-  states_.check_present(process);
+  NoticeMessage message;
+  mpi_.check(mpi_.recv(&message, sizeof message, mpi_.byte, mpi_.any_source, kNoticeTag, comm_, mpi_.status_ignore));
+  take(message.process, Notice{message.notice}, std::string(message.text, strnlen(message.text, sizeof message.text)));
 }
 
 } // namespace disc

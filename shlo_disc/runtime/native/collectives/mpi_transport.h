@@ -5,8 +5,6 @@
 #include "mpi_library.h"
 #include "transport.h"
 
-#include <mutex>
-
 namespace disc {
 
 class MpiTransport : public Transport {
@@ -16,28 +14,18 @@ public:
   MpiTransport(int64_t process, int64_t processes);
   ~MpiTransport() override;
 
-  int64_t process() const override { return process_; }
   std::unique_ptr<Message> send(int64_t process, int64_t tag, size_t bytes,
                                 const std::function<void(char *)> &fill) override;
   std::unique_ptr<Message> receive(int64_t process, int64_t tag, size_t bytes) override;
-  void fail(const std::string &why) noexcept override;
-  void check() override;
-  void set_gone(int64_t process, const std::string &how) override;
-  void check_present(int64_t process) override;
-  void set_waiting(bool waits) noexcept override;
-  bool is_waiting(int64_t process) override;
 
 private:
   void close() noexcept override;
-  void notify(int64_t kind, const std::string &failure) noexcept;
-  void look_for_notices();
+  void notify(Notice notice, const std::string &text) noexcept override;
+  void look() override;
 
   const MpiLibrary &mpi_;
-  const int64_t process_, processes_;
+  const int64_t processes_;
   MpiLibrary::Handle comm_ = 0;
-  std::mutex mutex_;
-  ProcessStates states_;
-  bool is_closed_ = false;
   std::vector<std::unique_ptr<Message>> notices_; // on their way to the others
 };
 

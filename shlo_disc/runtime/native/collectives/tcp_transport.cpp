@@ -308,7 +308,7 @@ void TcpTransport::begin(int64_t number, Peer &peer) {
   Bodies &expected = peer.expected[peer.header.tag];
   if (expected.empty()) {
     peer.coming = body_of(peer.header.tag, peer.header.bytes);
-    if (peer.header.tag < kNotice)
+    if (peer.header.tag < kTags)
       peer.come[peer.header.tag].push_back(peer.coming);
     return;
   }
@@ -316,7 +316,7 @@ void TcpTransport::begin(int64_t number, Peer &peer) {
   expected.pop_front();
   if (peer.coming->header.bytes != peer.header.bytes) {
     peer.coming = body_of(peer.header.tag, peer.header.bytes); // for what comes behind it to be found
-    states_.fail(number, "it is at another collective than this process");
+    note_failure(number, "it is at another collective than this process");
   }
 }
 
@@ -324,19 +324,13 @@ void TcpTransport::finish(int64_t number, Peer &peer) {
   std::shared_ptr<Body> body = std::move(peer.coming);
   peer.coming.reset();
   body->is_done = true;
-  if (body->header.tag < kNotice)
-    return;
-  if (body->header.tag != kNotice)
-    states_.set_waiting(number, body->header.tag == kWaits);
-  else if (body->header.bytes == 0)
-    states_.set_gone(number, "has ended");
-  else
-    states_.fail(number, std::string(body->contents.get(), body->header.bytes));
+  if (body->header.tag >= kTags)
+    take(number, Notice{body->header.tag - kTags}, std::string(body->contents.get(), body->header.bytes));
 }
 
 void TcpTransport::lose(int64_t number, Peer &peer, const std::string &how) {
   peer.socket.close();
-  states_.set_gone(number, how);
+  note_gone(number, how);
 }
 
 // ---- processes ------------------------------------------------------------------------------------------------------
@@ -344,7 +338,7 @@ void TcpTransport::lose(int64_t number, Peer &peer, const std::string &how) {
 /// Those with lower numbers are called, those with higher ones call.
 TcpTransport::TcpTransport(TcpListener listener, int64_t process, const std::vector<std::string> &places,
                            std::chrono::milliseconds timeout)
-    : process_(process), peers_(places.size()), states_(places.size()) {
+    : Transport(process, places.size()), peers_(places.size()) {
   Clock::time_point end = Clock::now() + timeout;
   for (int64_t other = 0; other < process; ++other) {
     Place place = Place::of(places[static_cast<size_t>(other)]);
@@ -383,7 +377,7 @@ void TcpTransport::close() noexcept {
   std::lock_guard lock(mutex_);
   if (std::exchange(is_closed_, true))
     return;
-  notify(kNotice, "");
+  notify(Notice::closes, "");
   Clock::time_point end = Clock::now() + kFarewell;
   auto is_leaving = [](const Peer &peer) { return peer.socket.is_open() && !peer.sending.empty(); };
   while (std::ranges::any_of(peers_, is_leaving) && Clock::now() < end) {
@@ -396,13 +390,13 @@ void TcpTransport::close() noexcept {
   }
 }
 
-void TcpTransport::notify(int64_t tag, const std::string &text) noexcept {
+void TcpTransport::notify(Notice notice, const std::string &text) noexcept {
   for (size_t i = 0; i < peers_.size(); ++i) {
     Peer &peer = peers_[i];
     if (!peer.socket.is_open())
       continue;
     try {
-      auto body = body_of(tag, text.size());
+      auto body = body_of(kTags + static_cast<int64_t>(notice), text.size());
       text.copy(body->contents.get(), text.size());
       peer.sending.push_back(std::move(body));
       write(static_cast<int64_t>(i), peer);
@@ -410,41 +404,6 @@ void TcpTransport::notify(int64_t tag, const std::string &text) noexcept {
       // There is no memory: the other one's waiting ends in another way.
     }
   }
-}
-
-void TcpTransport::fail(const std::string &why) noexcept {
-  std::lock_guard lock(mutex_);
-  if (states_.fail(process_, why))
-    notify(kNotice, why);
-}
-
-void TcpTransport::set_waiting(bool waits) noexcept {
-  std::lock_guard lock(mutex_);
-  if (states_.is_waiting(process_) == waits)
-    return;
-  states_.set_waiting(process_, waits);
-  notify(waits ? kWaits : kGoesOn, "");
-}
-
-bool TcpTransport::is_waiting(int64_t process) {
-  std::lock_guard lock(mutex_);
-  return states_.is_waiting(process);
-}
-
-void TcpTransport::check() {
-  std::lock_guard lock(mutex_);
-  move_all();
-  states_.check();
-}
-
-void TcpTransport::set_gone(int64_t process, const std::string &how) {
-  std::lock_guard lock(mutex_);
-  states_.set_gone(process, how);
-}
-
-void TcpTransport::check_present(int64_t process) {
-  std::lock_guard lock(mutex_);
-  states_.check_present(process);
 }
 
 } // namespace disc

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -57,26 +56,18 @@ public:
                std::chrono::milliseconds timeout);
   ~TcpTransport() override;
 
-  int64_t process() const override { return process_; }
   std::unique_ptr<Message> send(int64_t process, int64_t tag, size_t bytes,
                                 const std::function<void(char *)> &fill) override;
   std::unique_ptr<Message> receive(int64_t process, int64_t tag, size_t bytes) override;
-  void fail(const std::string &why) noexcept override;
-  void check() override;
-  void set_gone(int64_t process, const std::string &how) override;
-  void check_present(int64_t process) override;
-  void set_waiting(bool waits) noexcept override;
-  bool is_waiting(int64_t process) override;
 
 private:
   class TcpMessage;
 
-  /// What a message begins with. Tags from `kNotice` on are those of what a process says of itself.
+  /// What a message begins with. Tags from `kTags` on are notices.
   struct Header {
     int64_t tag;
     uint64_t bytes;
   };
-  static constexpr int64_t kNotice = kTags, kWaits = kTags + 1, kGoesOn = kTags + 2;
 
   /// The bytes of a message, which stay while they are on their way.
   struct Body {
@@ -105,14 +96,11 @@ private:
   void begin(int64_t number, Peer &peer);
   void finish(int64_t number, Peer &peer);
   void lose(int64_t number, Peer &peer, const std::string &how);
-  void notify(int64_t tag, const std::string &text) noexcept;
+  void notify(Notice notice, const std::string &text) noexcept override;
+  void look() override { move_all(); }
   void close() noexcept override;
 
-  const int64_t process_;
-  std::mutex mutex_; // of what follows
   std::vector<Peer> peers_; // by process; this one's own is not connected
-  ProcessStates states_;
-  bool is_closed_ = false;
 };
 
 } // namespace disc

@@ -5,6 +5,7 @@
 #include "core/communicator.h"
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,31 +26,6 @@ public:
   virtual char *contents() = 0;
 };
 
-/// What is known of the processes of a job. Its users keep others out.
-class ProcessStates {
-public:
-  explicit ProcessStates(size_t processes) : waiting_(processes), gone_(processes) {}
-
-  /// That a process has failed; the first one counts. Tells whether this is the first.
-  bool fail(int64_t process, const std::string &why);
-  /// Throws ExchangeFailure when a process has failed.
-  void check() const;
-
-  /// That a process has gone, and how; the first call for it counts.
-  void set_gone(int64_t process, const std::string &how);
-  /// Throws ExchangeFailure when a process has gone.
-  void check_present(int64_t process) const;
-
-  /// Whether a process says that its devices wait for others.
-  void set_waiting(int64_t process, bool waits);
-  bool is_waiting(int64_t process) const { return waiting_[static_cast<size_t>(process)]; }
-
-private:
-  std::optional<std::string> failure_;
-  std::vector<bool> waiting_;     // by process
-  std::vector<std::string> gone_; // how, by process
-};
-
 /// A connection to the other processes. Thread-safe.
 class Transport {
 public:
@@ -59,7 +35,7 @@ public:
   static void close_all();
 
   /// This process's number; they are counted from 0.
-  virtual int64_t process() const = 0;
+  int64_t process() const { return process_; }
 
   /// Tags are from 0 up to, but without, this number.
   static constexpr int64_t kTags = 1 << 14;
@@ -71,31 +47,57 @@ public:
   virtual std::unique_ptr<Message> receive(int64_t process, int64_t tag, size_t bytes) = 0;
 
   /// Tells all processes that this one has failed; the first call counts. There is no more exchange between them.
-  virtual void fail(const std::string &why) noexcept = 0;
+  void fail(const std::string &why) noexcept;
 
   /// Throws ExchangeFailure when this or another process has failed.
-  virtual void check() = 0;
+  void check();
 
-  /// Says that a process has gone, and how. What it has sent before may still come.
-  virtual void set_gone(int64_t process, const std::string &how) = 0;
+  /// Says that a process has gone, and how; the first call for it counts. What it has sent before may still come.
+  void set_gone(int64_t process, const std::string &how);
 
   /// Throws ExchangeFailure when a process has gone.
-  virtual void check_present(int64_t process) = 0;
+  void check_present(int64_t process);
 
   /// Tells the others that the devices of this process wait for theirs, or no longer do: who is waited for too long is
   /// who does not wait.
-  virtual void set_waiting(bool waits) noexcept = 0;
+  void set_waiting(bool waits) noexcept;
 
   /// Whether a process has told so.
-  virtual bool is_waiting(int64_t process) = 0;
+  bool is_waiting(int64_t process);
 
 protected:
+  /// What a process tells the others of itself.
+  enum class Notice : int64_t { closes, fails, waits, goes_on };
+
+  /// This process, of so many.
+  Transport(int64_t process, size_t processes) : process_(process), waiting_(processes), gone_(processes) {}
+
   /// Tells the others that this process ends, if it has not told them.
   virtual void close() noexcept = 0;
 
   /// `close_all` closes this one, from when it is connected and until it is left.
   void enter();
   void leave();
+
+  // The rest is called with the mutex held.
+
+  /// Sends a notice to all others that can be reached. text: why, where this process fails.
+  virtual void notify(Notice notice, const std::string &text) noexcept = 0;
+  /// Takes the notices that have come. Throws ExchangeFailure.
+  virtual void look() = 0;
+  /// Notes what a process tells of itself, or what has become of it.
+  void take(int64_t process, Notice notice, const std::string &text);
+  void note_failure(int64_t process, const std::string &why);
+  void note_gone(int64_t process, const std::string &how);
+
+  const int64_t process_;
+  std::mutex mutex_;
+  bool is_closed_ = false;
+
+private:
+  std::optional<std::string> failure_;
+  std::vector<bool> waiting_;     // by process
+  std::vector<std::string> gone_; // how, by process
 };
 
 } // namespace disc
