@@ -108,7 +108,7 @@ class FewRows(FewRowsKernel):
         return times(down, ROWS), arith.addi(times(side, PAIR * WARP), own)
 
     def zeros(self) -> Values:
-        """Those of all rows and columns of the thread."""
+        """The first sums of all rows and columns of the thread."""
         return [zero_of(self.form.sums)] * (ROWS * PAIR)
 
     def add(self, tile: TileOfResult, base: ir.Value, sums: Values) -> Values:
@@ -158,7 +158,7 @@ class FewRowsByTf32(FewRowsKernel):
         return Layout(2, ((2, COLUMNS, 0), (self.tiles, 0, COLUMNS)))
 
     def place(self) -> tuple[ir.Value, ir.Value]:
-        """Those of a lane of the warp that has the columns."""
+        """The first row and column of a lane of the warp that has the columns."""
         lane, warp = divided(thread(), WARP)
         self.near, self.far = divided(lane, 4)
         self.warp_column = times(warp, self.tiles * COLUMNS)

@@ -170,7 +170,7 @@ class Tickets:
 
     @staticmethod
     def of(function: gpu.GPUFuncOp) -> Tickets:
-        """Those of a kernel."""
+        """The tickets of a kernel."""
         function.attributes[RELAXED] = ir.UnitAttr.get()
         return Tickets(zeroed_array(function, "tickets", GPU_POLICY.blocks // 2, word_type()))
 

@@ -37,7 +37,7 @@ class Side:
 
     @classmethod
     def elements(cls, form: ProductForm) -> int:
-        """Those of a piece in the memory of the block."""
+        """The elements of a piece in the memory of the block."""
         return DEPTH * cls.pitch
 
     def __init__(self, memory: ir.Value, start: int, matrix: Matrix, form: ProductForm, along_k: bool):

@@ -129,7 +129,7 @@ class Sides:
         return tile.k_bytes // self.bytes
 
     def slices(self, tile: Tile) -> list[Slice]:
-        """Those of one stage, one behind the other."""
+        """The slices of one stage, one behind the other."""
         found: list[Slice] = []
         for side, inside, size in zip((self.lhs, self.rhs), self.insides, (tile.m, tile.n), strict=True):
             depth, straight = self.depth_of(tile), inside or self.bytes == 1

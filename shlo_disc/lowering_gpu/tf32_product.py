@@ -35,7 +35,7 @@ class _Tf32Side(Side):
 
     @classmethod
     def elements(cls, form: ProductForm) -> int:
-        """Those of a piece in the memory of the block."""
+        """The elements of a piece in the memory of the block."""
         return super().elements(form) * kinds_of(form.precision)
 
     def __init__(self, memory: ir.Value, start: int, matrix: Matrix, form: ProductForm, along_k: bool):

@@ -9,96 +9,9 @@ of 8 bytes; the order of fields is the interface.
 
 from __future__ import annotations
 
-import re
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 
-_WIDTH = 120
-
-
-@dataclass(frozen=True)
-class Fields:
-    """A line of a structure: fields of one C type, by names such as `m` or `batch[4]`, and what they mean."""
-
-    type: str
-    names: str
-    text: str = ""
-
-    def each(self) -> Iterator[tuple[str, int]]:
-        """Each field's name and its number of elements."""
-        for name in self.names.split(", "):
-            stem, count = re.fullmatch(r"(\w+)(?:\[(\d+)\])?", name).groups()  # type: ignore[union-attr]
-            yield stem, int(count or 1)
-
-
-@dataclass(frozen=True)
-class Field:
-    """A field of a structure in words: the first, how many elements, and those of one element."""
-
-    name: str
-    type: str
-    first: int
-    count: int
-    words: int
-
-
-@dataclass(frozen=True)
-class Struct:
-    """A structure of words."""
-
-    name: str
-    text: str
-    lines: Sequence[Fields]
-
-    @cached_property
-    def fields(self) -> Mapping[str, Field]:
-        """The fields by name, in order."""
-        found: dict[str, Field] = {}
-        first = 0
-        for line in self.lines:
-            words = STRUCTS[line.type].words if line.type in STRUCTS else 1
-            for name, count in line.each():
-                found[name] = Field(name, line.type, first, count, words)
-                first += count * words
-        return found
-
-    @cached_property
-    def words(self) -> int:
-        """The number of words that it has."""
-        return sum(field.count * field.words for field in self.fields.values())
-
-    def declaration(self) -> str:
-        """In C."""
-        return "\n".join([*_comment(self.text, ""), f"struct {self.name} {{", *map(_field_line, self.lines), "};"])
-
-
-@dataclass(frozen=True)
-class Function:
-    """A type of functions."""
-
-    name: str
-    text: str
-    parameters: Sequence[tuple[str, str]]
-    result: str = "void"
-
-    @property
-    def llvm_parameters(self) -> str:
-        """The types of the parameters in MLIR's LLVM dialect, separated by commas."""
-        return ", ".join("i64" if type_ == "int64_t" else "!llvm.ptr" for type_, _ in self.parameters)
-
-    def declaration(self) -> str:
-        """In C."""
-        return "\n".join([*_comment(self.text, ""), *self.signature(f"using {self.name} = {self.result} (*)(")])
-
-    def signature(self, head: str) -> list[str]:
-        """The parameters behind `head`, in lines."""
-        parameters = ", ".join(_declared(type_, name).replace(" ", "\xa0") for type_, name in self.parameters)
-        lines = textwrap.wrap(f"{parameters});", _WIDTH - len(head))
-        heads = [head, *[" " * len(head)] * len(lines)]
-        return [f"{start}{line}".replace("\xa0", " ") for start, line in zip(heads, lines, strict=False)]
-
+from shlo_disc.runtime.c_declarations import Fields, Function, Struct, comment, field_line
 
 KERNEL = Function(
     "DiscKernel",
@@ -194,6 +107,7 @@ CONVOLUTION = Struct(
         Fields("DiscTransformWeights", "transform_weights"),
         Fields("DiscGatherPatch", "gather_patch"),
     ),
+    nested=(DOT,),
 )
 
 ATTENTION = Struct(
@@ -299,6 +213,7 @@ ATTENTION_GRADIENT = Struct(
         Fields("int64_t", "magnitude", "of scores, up to which what is hidden is exactly 0"),
         Fields("int64_t", "upstream_magnitude", "of the last buffer but one, up to which that is so"),
     ),
+    nested=(MATRICES, ROW_KERNEL),
 )
 
 BATCH_AXIS = Struct(
@@ -346,6 +261,7 @@ PRODUCT = Struct(
             "versions, whose `args` lie here",
         ),
     ),
+    nested=(BATCH_AXIS,),
 )
 
 STRUCTS = {
@@ -436,7 +352,7 @@ def header() -> str:
     first, *others = FUNCTIONS
     runtime = "\n".join(
         [
-            *_comment(
+            *comment(
                 "What a program calls. `command` is the number of the call in the program's text, for whoever wants to "
                 "tell them apart.",
                 "",
@@ -474,27 +390,10 @@ extern "C" {{
 """
 
 
-def _comment(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=f"{indent}/// ", subsequent_indent=f"{indent}/// ")
-
-
-def _declared(type_: str, name: str) -> str:
-    return f"{type_}{name}" if type_.endswith("*") else f"{type_} {name}"
-
-
-def _field_line(line: Fields) -> str:
-    star = "*" if line.type.endswith("*") else ""
-    names = ", ".join(f"{star}{name}" for name in line.names.split(", "))
-    declared = f"  {line.type.removesuffix('*').rstrip()} {names};"
-    if len(declared) + len(line.text) + 4 <= _WIDTH:
-        return f"{declared} // {line.text}" if line.text else declared
-    return "\n".join([*_comment(line.text, "  "), declared])
-
-
 def _runtime_line(line: Function | Fields) -> str:
     if isinstance(line, Fields):
-        return _field_line(line)
-    return "\n".join([*_comment(line.text, "  "), *line.signature(f"  {line.result} (*{line.name})(")])
+        return field_line(line)
+    return "\n".join([*comment(line.text, "  "), *line.signature(f"  {line.result} (*{line.name})(")])
 
 
 if __name__ == "__main__":

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Changes of a kernel's text that tests expect to be found."""
+"""Changes of a text, of kernels or of fusions, that tests expect to be found."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+
+import pytest
+
+from shlo_disc.driver.compiler import Compilation
+from shlo_disc.errors import CompilerError
+from shlo_disc.shape_dialect.mlir import ir
+from shlo_disc.verify.fusions import verify_fusions
 
 
 def without(pattern: str, number: int, counts: Mapping[str, int] = {}) -> Callable[[str], str]:
@@ -18,3 +25,14 @@ def without(pattern: str, number: int, counts: Mapping[str, int] = {}) -> Callab
         return "".join(lines)
 
     return change
+
+
+def expect_refused(compilation: Compilation, pattern: str, replacement: str, error: str) -> None:
+    """Expect the verifier to accept the fusions of a program, and to reject them after a change of their text."""
+    with compilation.context, ir.Location.unknown():
+        text = str(compilation.snapshots["fuse"])
+        verify_fusions(ir.Module.parse(text))
+        wrong = re.sub(pattern, replacement, text)
+        assert wrong != text
+        with pytest.raises(CompilerError, match=error):
+            verify_fusions(ir.Module.parse(wrong))

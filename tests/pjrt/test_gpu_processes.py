@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import pytest
 
 from tests.gpu.marks import needs_mock_driver
 from tests.pjrt.plugin import ROOT, program_names
-from tests.pjrt.test_processes import free_port
+from tests.pjrt.process_launch import free_port, outcomes_apart
 
 pytestmark = needs_mock_driver
 MISTAKES = "mistakes"
@@ -33,19 +31,7 @@ def launch(folder: Path, processes: int, gpus: int, *names: str, seconds: int = 
     env |= {"GPUS": str(gpus), "TMPDIR": str(folder)}
     module = "tests.pjrt.gpu_process_programs"
     command = [sys.executable, "-m", module, str(free_port()), str(folder / "outcomes"), *names]
-    started = []
-    for number in range(processes):
-        output = (folder / f"output.{number}").open("w")
-        own = {**env, "PROCESS": f"{number} of {processes}"}
-        started.append(subprocess.Popen(command, env=own, stdout=output, stderr=subprocess.STDOUT))
-    try:
-        for process in started:
-            process.wait(timeout=300)
-    finally:
-        for process in started:
-            process.kill()
-    places = [folder / f"outcomes.{number}" for number in range(processes)]
-    return [json.loads(place.read_text()) if place.exists() else None for place in places]
+    return outcomes_apart(folder, processes, env, command, 300)
 
 
 def expect_ok(folder: Path, found: list[dict[str, str] | None], *names: str) -> None:

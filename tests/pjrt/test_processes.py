@@ -8,7 +8,6 @@ import importlib.util
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import pytest
 
 from shlo_disc.pjrt import register
 from tests.pjrt.plugin import ROOT, library, program_names
+from tests.pjrt.process_launch import free_port, outcomes_apart
 
 pypjrt: Any = pytest.importorskip("pypjrt")
 client_module: Any = pytest.importorskip("pypjrt.client")
@@ -45,13 +45,6 @@ GATHER = """module attributes {mhlo.num_replicas = 3 : i32} {
     return %g : tensor<6xf32> } }"""
 
 
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port: int = bound.getsockname()[1]
-        return port
-
-
 def launch(folder: Path, processes: int, devices: int, *names: str) -> list[dict[str, str]]:
     """The outcomes of the programs that each process reports."""
     mpiexec = shutil.which("mpiexec", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
@@ -72,19 +65,7 @@ def launch_apart(folder: Path, processes: int, devices: int, *names: str) -> lis
     flags = f"--xla_force_host_platform_device_count={devices} --xla_cpu_collective_timeout_seconds=60"
     env = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "shlo_disc,cpu", "XLA_FLAGS": flags}
     command = [sys.executable, "-m", "tests.pjrt.process_programs", str(free_port()), str(folder / "outcomes"), *names]
-    started = []
-    for number in range(processes):
-        output = (folder / f"output.{number}").open("w")
-        own = {**env, "PROCESS": f"{number} of {processes}"}
-        started.append(subprocess.Popen(command, env=own, stdout=output, stderr=subprocess.STDOUT))
-    try:
-        for process in started:
-            process.wait(timeout=200)
-    finally:
-        for process in started:
-            process.kill()
-    places = [folder / f"outcomes.{number}" for number in range(processes)]
-    return [json.loads(place.read_text()) if place.exists() else None for place in places]
+    return outcomes_apart(folder, processes, env, command, 200)
 
 
 def expect_ok(outcomes: list[dict[str, str]], *names: str) -> None:

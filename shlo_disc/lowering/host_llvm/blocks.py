@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shlo_disc.errors import CompilerError
-from shlo_disc.runtime import abi
+from shlo_disc.runtime import c_declarations
 from shlo_disc.shape_dialect.dialect.host import KernelUse
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.symbolic.expr import Expr
@@ -60,7 +60,7 @@ def sizes_of_product(problem: MatrixProduct) -> dict[str, Entry | Sequence[Entry
     }
 
 
-def laid_out(struct: abi.Struct, entries: Entries) -> list[Entry]:
+def laid_out(struct: c_declarations.Struct, entries: Entries) -> list[Entry]:
     """The words of a structure. Raises CompilerError where a field is missing, or has another number of elements."""
     if list(entries) != list(struct.fields):
         raise CompilerError(f"host: {struct.name} is told {list(entries)} instead of {list(struct.fields)}")

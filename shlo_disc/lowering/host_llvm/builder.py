@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shlo_disc.runtime import abi
+from shlo_disc.runtime import c_declarations
 from shlo_disc.shape_dialect.mlir import ir, llvm
 
 _DYNAMIC = -(2**31)
@@ -47,7 +47,7 @@ class LlvmDialect:
         fields = [self.pointer, self.pointer, self.i64, *arrays]
         return llvm.StructType.get_literal(fields, loc=self.location)
 
-    def parameters(self, function: abi.Function) -> list[ir.Type]:
+    def parameters(self, function: c_declarations.Function) -> list[ir.Type]:
         """The types of the parameters of a function of the runtime's interface."""
         return [self.i64 if type_ == "int64_t" else self.pointer for type_, _ in function.parameters]
 

@@ -261,7 +261,7 @@ class Depth(Work):
 
     @property
     def least(self) -> int:
-        """Those of a part, at least."""
+        """The elements of a part, at least."""
         return policy().part_depth
 
     @property
