@@ -9,8 +9,10 @@ out" for those that are not named, where any are.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -195,6 +197,25 @@ def several_threads(devices: Devices) -> None:
     with ThreadPoolExecutor(4) as pool:
         for result, k in pool.map(lambda k: (program(arrays[k % 4]), k % 4), range(60)):
             assert np.array_equal(result, expected[k])
+
+
+@check
+def threads_are_used_again(devices: Devices) -> None:
+    """A call starts no threads that the one before it started; the child of a fork starts its own."""
+    program = jax.jit(shard_map(lambda a: lax.psum(a, "i"), mesh=line(devices), in_specs=P("i"), out_specs=P()))
+    a = laid(line(devices), ramp(8, 3), "i")
+    expected = np.asarray(program(a))
+    threads = set(os.listdir("/proc/self/task"))
+    for _ in range(50):
+        assert np.array_equal(program(a), expected)
+    assert set(os.listdir("/proc/self/task")) == threads
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # JAX advises against forks
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(program(a), expected) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert np.array_equal(program(a), expected)
 
 
 BODY = """({

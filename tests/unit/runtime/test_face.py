@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from dataclasses import replace
 
@@ -26,6 +27,16 @@ module attributes {mhlo.num_replicas = 2 : i32} {
     }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %id = stablehlo.replica_id : tensor<ui32>
     return %sum, %id : tensor<?x3xf32>, tensor<ui32>
+  }
+}
+"""
+
+WAVES = """
+module attributes {mhlo.num_replicas = 2 : i32} {
+  func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+    %sine = stablehlo.sine %x : tensor<?xf32>
+    %result = stablehlo.tanh %sine : tensor<?xf32>
+    return %result : tensor<?xf32>
   }
 }
 """
@@ -191,6 +202,33 @@ def test_a_program_of_two_devices() -> None:
         for number, (total, own) in enumerate(results):
             assert np.array_equal(total, np.full((rows, 3), 3, np.float32))
             assert own == number
+
+
+def own_threads() -> set[str]:
+    """The threads of this process."""
+    return set(os.listdir("/proc/self/task"))
+
+
+@pytest.mark.parametrize(("threads", "more"), [(1, 0), (2, 0), (5, 2), (9, 6)])
+def test_devices_share_the_threads(threads: int, more: int) -> None:
+    """Each of two devices has half of the threads, its caller among them, and they are used again."""
+    executable = shlo_disc.compile(WAVES, options=shlo_disc.Options(replicas=2))
+    client = Client(device_count=2, threads=threads)
+    program = client.load(executable.loaded.serialize(), trust=True)
+    x = np.linspace(-3, 3, 1_000_000, dtype=np.float32)
+
+    def run() -> None:
+        for found in program.execute_sharded([[x], [-x]]):
+            np.testing.assert_allclose(np.abs(found), np.abs(np.tanh(np.sin(x))), rtol=1e-5, atol=1e-6)
+
+    executable.execute_sharded([[x], [x]])  # has a thread for each device but the caller's, which others use, too
+    before = own_threads()
+    run()
+    first = own_threads()
+    assert len(first - before) == more
+    for _ in range(20):
+        run()
+    assert own_threads() == first
 
 
 def test_results_lie_on_their_devices() -> None:

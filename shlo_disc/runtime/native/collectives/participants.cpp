@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "participants.h"
 
+#include "core/task_threads.h"
 #include "rendezvous.h"
 
 #include <exception>
+#include <mutex>
 #include <numeric>
 #include <system_error>
-#include <thread>
 
 namespace disc {
 
@@ -26,27 +27,19 @@ void run_participants(Run &run, std::span<const int64_t> participants, bool call
       first = std::current_exception();
     run.fail(why);
   };
-  auto run_one = [&](int64_t participant) noexcept {
+  auto run_one = [&](int64_t position) noexcept {
     try {
-      body(*run.connect(participant));
+      body(*run.connect(participants[static_cast<size_t>(position)]));
     } catch (const std::exception &error) {
       fail(error.what());
     }
     run.leave();
   };
-  std::vector<std::thread> threads;
-  for (int64_t participant : participants.subspan(caller_waits ? 0 : 1)) {
-    try {
-      threads.emplace_back(run_one, participant);
-    } catch (const std::system_error &error) {
-      fail(std::string("a thread for a device cannot start: ") + error.what());
-      break;
-    }
+  try {
+    TaskThreads::instance().run(static_cast<int64_t>(participants.size()), caller_waits, run_one);
+  } catch (const std::system_error &error) {
+    fail(std::string("a thread for a device cannot start: ") + error.what());
   }
-  if (!caller_waits)
-    run_one(participants.front());
-  for (std::thread &thread : threads)
-    thread.join();
   if (first)
     std::rethrow_exception(first);
 }

@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "fork_mutex.h"
 
+#include <atomic>
 #include <new>
 #include <pthread.h>
 
 namespace disc {
+
+namespace {
+
+std::atomic<int> forks{0};
+
+} // namespace
+
+int fork_count() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  (void)registered;
+  return forks.load(std::memory_order_relaxed);
+}
 
 /// All mutexes that live. Never destroyed: threads outlive statics. Takes no memory: there may be none.
 struct ForkMutexes {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "event.h"
 
-#include <pthread.h>
-
 /// Without a signal: it has happened.
 struct PJRT_Event {
   std::shared_ptr<disc::pjrt::Signal> signal;
@@ -16,8 +14,6 @@ PJRT_Error *error_of(const std::optional<Failure> &failure) {
   return failure ? new PJRT_Error(failure->code, failure->what()) : nullptr;
 }
 
-std::atomic<int> forks{0};
-
 } // namespace
 
 std::optional<Failure> failure_of(const std::function<void()> &task) {
@@ -27,12 +23,6 @@ std::optional<Failure> failure_of(const std::function<void()> &task) {
   } catch (...) {
     return current_failure();
   }
-}
-
-int fork_count() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
-  (void)registered;
-  return forks.load(std::memory_order_relaxed);
 }
 
 void Signal::set(std::optional<Failure> failure) {

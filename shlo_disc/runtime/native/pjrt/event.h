@@ -2,6 +2,7 @@
 // Events: things that have happened, or will.
 #pragma once
 
+#include "core/fork_mutex.h"
 #include "error.h"
 
 #include <atomic>
@@ -16,9 +17,6 @@ namespace disc::pjrt {
 
 /// The failure of a task; none where it does not throw.
 std::optional<Failure> failure_of(const std::function<void()> &task);
-
-/// How often this process has been made by a fork: threads that were there before are not any more.
-int fork_count();
 
 /// What an event tells its waiters; `set` once, by anybody who has a share. One that was not set when the process was
 /// forked never will be in the child, and counts as failed there. Thread-safe.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Running a loaded executable. On processors, a run that takes a while is handed to the device's worker, and the caller
 // goes on with buffers that are not ready yet; a short one is over before a thread would have woken up. Of several
-// devices, each but the first has a thread of its own for the time of the call.
+// devices, each has a thread for the time of the call, and its share of the pool's.
 #include "collectives/participants.h"
 #include "collectives/spanning_run.h"
 #include "cuda/gpu_device.h"
 #include "cuda/gpu_run.h"
 #include "device_call.h"
+#include "program/processors.h"
 
 #include <algorithm>
 #include <x86intrin.h>
@@ -95,7 +96,9 @@ void run_all(const Execution &execution, SpanningRun *spanning, const Participat
 void run_on_processors(Execution &execution) {
   std::unique_ptr<SpanningRun> spanning = spanning_run_of(*execution.placement, *execution.code);
   run_all(execution, spanning.get(), [&](size_t i, Communicator &communicator) {
-    ParticipantRuntime runtime(execution.calls[i].runtime(), communicator);
+    auto &processors = static_cast<Processors &>(*execution.placement->devices[i]->runtime);
+    ThreadPool &pool = processors.share(execution.calls.size(), i);
+    ParticipantRuntime runtime(execution.calls[i].runtime(), pool, communicator);
     execution.calls[i].run(runtime.runtime());
   });
 }

@@ -8,7 +8,9 @@
 #include "kernels/convolution.h"
 #include "kernels/dot.h"
 
+#include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <new>
 
 namespace disc {
@@ -86,6 +88,21 @@ void Processors::copy_rows(void *to, const void *from, const Rows &rows) {
                 static_cast<size_t>(rows.bytes));
 }
 
+ThreadPool &Processors::share(size_t parts, size_t part) {
+  if (parts == 1)
+    return pool;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = shares_.find(parts); found != shares_.end())
+      return *found->second[part];
+  }
+  Shares made; // without the lock: a pool takes another one
+  while (made.size() < parts)
+    made.push_back(std::make_unique<ThreadPool>(std::max(1, pool.size() / static_cast<int>(parts))));
+  std::lock_guard lock(mutex_);
+  return *shares_.try_emplace(parts, std::move(made)).first->second[part]; // another thread's, where it was first
+}
+
 std::unique_ptr<Commands> Processors::commands(const std::vector<CallSpec> &calls,
                                                const std::vector<KernelSpec> &kernels, std::string_view) {
   if (!kernels.empty())
@@ -100,8 +117,9 @@ const std::shared_ptr<Processors> &default_device() {
   return *device;
 }
 
-ParticipantRuntime::ParticipantRuntime(const DiscRuntime &plain, Communicator &communicator)
+ParticipantRuntime::ParticipantRuntime(const DiscRuntime &plain, ThreadPool &pool, Communicator &communicator)
     : context_(context_of(&plain)), runtime_(plain) {
+  context_.pool = &pool;
   context_.communicator = &communicator;
   runtime_.opaque = &context_;
 }

@@ -4,8 +4,13 @@
 
 #include "core/communicator.h"
 #include "core/device.h"
+#include "core/fork_mutex.h"
 #include "core/thread_pool.h"
 #include "kernels/library_call.h"
+
+#include <map>
+#include <memory>
+#include <vector>
 
 namespace disc {
 
@@ -28,7 +33,17 @@ public:
   std::unique_ptr<Commands> commands(const std::vector<CallSpec> &calls, const std::vector<KernelSpec> &kernels,
                                      std::string_view code) override;
 
+  /// The threads of one of `parts` participants that run at once: each has its own share of them, at least its caller. Were
+  /// there one pool, one participant would have it, and its threads would take turns with the other participants.
+  ThreadPool &share(size_t parts, size_t part);
+
   ThreadPool pool;
+
+private:
+  using Shares = std::vector<std::unique_ptr<ThreadPool>>;
+
+  ForkMutex mutex_;
+  std::map<size_t, Shares> shares_; // by the number of parts, made when first asked for
 };
 
 /// The process's own: all processors, no limit but the machine's. Lives as long as the process.
@@ -44,7 +59,7 @@ struct RunContext {
 /// The runtime of one participant's run of a program on several devices.
 class ParticipantRuntime {
 public:
-  ParticipantRuntime(const DiscRuntime &plain, Communicator &communicator);
+  ParticipantRuntime(const DiscRuntime &plain, ThreadPool &pool, Communicator &communicator);
   ParticipantRuntime(const ParticipantRuntime &) = delete;
   ParticipantRuntime &operator=(const ParticipantRuntime &) = delete;
 

@@ -25,7 +25,8 @@ std::vector<Results> run_all(const ShardedRun &run, const Body &body) {
 
 std::vector<Results> run_on_processors(ShardedRun &run) {
   return run_all(run, [&](size_t i, Communicator &communicator) {
-    ParticipantRuntime runtime(run.cores[i]->runtime(), communicator);
+    ThreadPool &pool = static_cast<Processors &>(*run.cores[i]->device()).share(run.cores.size(), i);
+    ParticipantRuntime runtime(run.cores[i]->runtime(), pool, communicator);
     return run.cores[i]->run(run.plans[i], std::move(run.buffers[i]), run.cores[i]->constant_forms(), runtime.runtime());
   });
 }
