@@ -112,11 +112,40 @@ def test_rows_in_place_are_fetched_ahead() -> None:
         assert (call.fetch, call.fetch_step) == (call.b + 32 * call.b_step * 4, call.b_step * 4)
 
 
-def test_copies_fetch_nothing() -> None:
-    """Panels that are copied to a thread's own memory are in the cache already."""
-    calls, _ = calls_of(100, 3 * COLUMNS, 100, packs=False)
-    assert {call.b for call in calls} == {call.fetch for call in calls}
-    assert all(call.b_step == COLUMNS and call.fetch_step == 0 for call in calls)
+@pytest.mark.parametrize(
+    ("m", "k"), [(43, 100), (43, 384), (100, 100), (100, 385), (100, 1000), (122, 1000), (167, 500)]
+)
+def test_rows_that_are_copied_are_fetched(m: int, k: int) -> None:
+    """Panels are copied to a thread's own memory; the first tile of some rows fetches those that are copied next."""
+    n = 3 * COLUMNS
+    product = Product(m, n, k, packs=False)
+    calls, first = product.run(), product.arrays[1].ctypes.data
+    tiles = -(-m // ROWS)
+    groups = [calls[i : i + tiles] for i in range(0, len(calls), tiles)]
+    place = (0, 0)  # panel, and row
+    for group in groups:
+        assert {call.b_step for call in group} == {COLUMNS}
+        assert len({call.b for call in group}) == 1
+        panel, row = place
+        place = (panel, row + group[0].k) if row + group[0].k < k else (panel + 1, 0)
+        one, *others = group
+        assert all((call.fetch, call.fetch_step) == (call.b, 0) for call in others)
+        if place[0] == 3:
+            assert (one.fetch, one.fetch_step) == (one.b, 0)
+        else:
+            assert (one.fetch, one.fetch_step) == (first + place[1] * n * 4 + place[0] * ROW_BYTES, n * 4)
+    assert place == (3, 0)
+
+
+def test_columns_that_are_copied_are_not_fetched() -> None:
+    """Lines of memory of dense columns are not the rows that a tile fetches."""
+    m, n, k = 100, 3 * COLUMNS, 100
+    product = Product(m, n, k, packs=False)
+    words = list(product.words)
+    assert words[23:25] == [n, 1]
+    words[23:25] = [1, k]  # b_k, b_n
+    product.words = words
+    assert all(call.fetch_step == 0 for call in product.run())
 
 
 def fetches(product: Product) -> set[bool]:

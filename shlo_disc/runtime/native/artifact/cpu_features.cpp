@@ -41,10 +41,10 @@ const std::unordered_map<std::string_view, std::string_view> kLinuxNames = {
     {"avx512vpopcntdq", "avx512_vpopcntdq"},
 };
 
-/// System, hint and key instructions, which numeric code never contains and Linux does not list all of.
+/// System, hint, key and seed instructions, which numeric code never contains and Linux does not list all of.
 const std::unordered_set<std::string_view> kWithoutEffect = {
-    "cldemote", "enqcmd",    "hreset", "invpcid", "kl",       "pconfig", "pku",     "prefetchi", "ptwrite",  "rdpru",
-    "serialize", "sgx",      "shstk",  "tsxldtrk", "uintr",   "usermsr", "waitpkg", "wbnoinvd",  "widekl",
+    "cldemote", "enqcmd", "hreset",    "invpcid", "kl",    "pconfig",  "pku",     "prefetchi", "ptwrite",  "rdpru",
+    "rdseed",   "sgx",    "serialize", "shstk",   "uintr", "tsxldtrk", "usermsr", "waitpkg",  "wbnoinvd", "widekl",
 };
 
 std::unordered_set<std::string> read_flags() {

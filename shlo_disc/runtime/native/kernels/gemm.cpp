@@ -17,8 +17,8 @@ using namespace gemm;
 namespace {
 
 constexpr int64_t kMostRows = 168;              // of a block
-constexpr int64_t kDeepest = 11 * kChunk;       // elements of a row of A packed at once
-constexpr int64_t kRepackedDepth = 3 * kChunk;  // the same where B is packed again for each block, which wants many rows
+constexpr int64_t kChunksTogether = 11;         // of a row of A packed at once
+constexpr int64_t kChunksOfRepacked = 3;        // the same where B is packed again for each block, which wants many rows
 constexpr int64_t kDeepPanels = 8;              // panels whose sums are kept while A is packed piece by piece
 constexpr int64_t kWorkToShare = 1 << 17;       // multiply-adds that pay for handing a range to another thread
 constexpr int64_t kFewestOfWindow = 8;          // panels packed at a time, for which A is packed once more
@@ -36,7 +36,8 @@ constexpr int64_t kItemsPerThread = 4;          // enough to even out a thread t
 static_assert(kStagedRows >= kMostRows);
 static_assert(sizeof(DiscDot) == 41 * sizeof(int64_t)); // as lowering_cpu/host.py fills them
 
-/// How many rows of a panel are used together, of `depth`: about as many each time.
+/// How many rows of a panel of `depth` are used together: about as many each time. Sums are added up in this order, however
+/// much of k is packed at a time.
 int64_t chunk_of(int64_t depth) {
   int64_t chunks = std::max<int64_t>(1, divide_up(depth, kChunk));
   return std::max<int64_t>(1, divide_up(depth, chunks * kDepth)) * kDepth;
@@ -91,9 +92,10 @@ private:
     int64_t first, end, k, count;
   };
 
-  void choose_blocks();
+  void choose_blocks(int64_t chunks);
+  void pack_now();
   int64_t groups_of(int64_t panels) const;
-  bool is_packed_by_call(const DiscDot &dot) const;
+  bool may_be_packed_now(const DiscDot &dot) const;
   bool is_near(const DiscDot &dot) const;
   void pack_window(ThreadPool &pool, const Window &window) const;
   void run_items(const Window &window, int64_t begin, int64_t end) const;
@@ -105,6 +107,7 @@ private:
                        int64_t &step) const;
   Ahead ahead_of_tile(const Piece &piece, const Rows &rows, int64_t panel, const T *right, int64_t step, int64_t tile,
                       int64_t tiles) const;
+  Ahead rows_to_pack(const Piece &piece, int64_t panel, int64_t k) const;
   bool fetches_rows(const DiscDot &dot, int64_t panels) const;
   void write_sums(const Block &block, const Piece &piece) const;
   const void *left(const Block &block, int64_t row, int64_t k) const {
@@ -154,23 +157,23 @@ Gemm<T>::Gemm(const DiscDot &first, const RowSource *source, int threads)
   for (const DiscDot *dot = &first; dot != nullptr && parts_ < kMostProducts; dot = dot->next) {
     int64_t end = panels_ + divide_up(dot->n, columns_);
     bool adds = dot->c_n == 1 && !has_tile_epilogue(*dot);
-    bool packs = is_packed_by_call(*dot) && (slab_ = Scratch::slab()) != nullptr;
-    part_[parts_++] = {dot, panels_, end, adds, packs, is_near(*dot)};
+    part_[parts_++] = {dot, panels_, end, adds, false, is_near(*dot)};
     panels_ = end;
     stages_ |= !adds;
     is_ragged |= dot->n % columns_ != 0;
-    repacks |= dot->packed == nullptr && !packs && adds && tiles_ >= kTilesInPlace;
+    repacks |= dot->packed == nullptr && adds && tiles_ >= kTilesInPlace;
     walks_rows_ |= walks_rows(*dot);
   }
   stages_ |= is_ragged && parts_ > 1; // each has a last panel of its own to keep
-  depth_ = std::min(k_, repacks ? kRepackedDepth : kDeepest);
-  choose_blocks();
+  choose_blocks(repacks ? kChunksOfRepacked : kChunksTogether);
+  if (blocks_ > 1)
+    pack_now();
   int64_t windows = slab_ == nullptr ? 1 : divide_up(panels_, kSlabBytes / panel_bytes());
   window_panels_ = divide_up(panels_, windows);
 }
 
-/// Whether panels of B are worth packing for one call: they come from memory, and are read for several blocks.
-template <typename T> bool Gemm<T>::is_packed_by_call(const DiscDot &dot) const {
+/// Whether panels of B are worth packing for one call where several blocks read them: they come from memory.
+template <typename T> bool Gemm<T>::may_be_packed_now(const DiscDot &dot) const {
   return dot.packed == nullptr && tiles_ >= kTilesInPlace && entries_ == 1 && k_ > 0 &&
          dot.k * dot.n * format_.element_bytes > kBlockBytes && panel_bytes() * kFewestOfWindow <= kSlabBytes;
 }
@@ -184,8 +187,24 @@ template <typename T> bool Gemm<T>::is_near(const DiscDot &dot) const {
   return has_few(a_.m, a_.tile_rows) && between <= kNearBytes * threads_;
 }
 
-/// As many tiles as their rows fit the scratch, evenly divided.
-template <typename T> void Gemm<T>::choose_blocks() {
+/// Has this call pack, once, what several blocks of rows read. One block packs each panel before its tiles read it.
+template <typename T> void Gemm<T>::pack_now() {
+  bool repacks = false;
+  for (int64_t i = 0; i < parts_; ++i) {
+    Part &part = part_[i];
+    bool may_be_packed = may_be_packed_now(*part.dot);
+    if (may_be_packed && slab_ == nullptr && (slab_ = Scratch::slab()) == nullptr)
+      return;
+    part.is_packed_now = may_be_packed;
+    repacks |= part.dot->packed == nullptr && !may_be_packed && part.adds_to_result;
+  }
+  if (slab_ != nullptr)
+    choose_blocks(repacks ? kChunksOfRepacked : kChunksTogether);
+}
+
+/// As many tiles as their rows fit the scratch, evenly divided; `chunks`: of a row of A, at most, packed at once.
+template <typename T> void Gemm<T>::choose_blocks(int64_t chunks) {
+  depth_ = std::min(k_, chunks * chunk_of(k_));
   int64_t row_bytes = divide_up(std::max<int64_t>(depth_, 1), kDepth) * kDepth * static_cast<int64_t>(sizeof(T));
   int64_t rows = std::min(kBlockBytes / row_bytes, keeps_sums() ? kStagedRows / kDeepPanels : kMostRows);
   blocks_ = divide_up(tiles_, std::max<int64_t>(1, rows / a_.tile_rows));
@@ -310,7 +329,7 @@ template <typename T>
 void Gemm<T>::run_piece(const Block &block, const Piece &piece, const Scratch &scratch) const {
   const DiscDot &dot = *piece.part->dot;
   int64_t depth = std::max<int64_t>(piece.depth, 1), together = 1;
-  int64_t chunk = reads_once(dot) ? kDepth : chunk_of(depth); // a short one stays in the first cache
+  int64_t chunk = reads_once(dot) ? kDepth : chunk_of(k_); // a short one stays in the first cache
   if (walks_rows(dot)) {
     together = piece.end - piece.first;
     chunk = block.rows > kFewRows ? kMoreRowsTogether : kRowsTogether;
@@ -364,6 +383,15 @@ void Gemm<T>::run_panels(const Block &block, const Piece &piece, const Rows &row
   }
 }
 
+/// Rows of a panel of B from row k of the piece on, which are packed next: where they lie, so that packing finds them in
+/// the second cache.
+template <typename T> Ahead Gemm<T>::rows_to_pack(const Piece &piece, int64_t panel, int64_t k) const {
+  const DiscDot &dot = *piece.part->dot;
+  int64_t row = (piece.k0 + k) * format_.elements, column = (panel - piece.part->first_panel) * columns_;
+  const char *first = piece.b + (row * dot.b_k + column * dot.b_n) * format_.element_bytes;
+  return {first, dot.b_n == 1 ? dot.b_k * format_.elements * format_.element_bytes : 0};
+}
+
 /// What a tile fetches for those after it while it multiplies by some rows of a panel, which are at `right`.
 template <typename T>
 Ahead Gemm<T>::ahead_of_tile(const Piece &piece, const Rows &rows, int64_t panel, const T *right, int64_t step,
@@ -373,10 +401,12 @@ Ahead Gemm<T>::ahead_of_tile(const Piece &piece, const Rows &rows, int64_t panel
   int64_t k = rows.k + rows.count;
   if (k >= piece.depth)
     k = 0, ++panel;
-  if (piece.packed == nullptr || panel >= piece.part->end_panel)
+  if (panel >= piece.part->end_panel)
     return {right, 0};
+  if (piece.packed == nullptr)
+    return tile == 0 ? rows_to_pack(piece, panel, k) : Ahead{right, 0};
   const T *next = piece.packed + ((panel - piece.first_packed) * k_ + piece.k0 + k) * columns_;
-  return part_of(next, std::min(chunk_of(piece.depth), piece.depth - k) * columns_, rows.count, tile, tiles);
+  return part_of(next, std::min(chunk_of(k_), piece.depth - k) * columns_, rows.count, tile, tiles);
 }
 
 /// Rows of a panel of B, `step` words apart: packed before, where they lie, or in the scratch.
