@@ -7,7 +7,6 @@
 #include <exception>
 #include <mutex>
 #include <numeric>
-#include <system_error>
 
 namespace disc {
 
@@ -37,7 +36,7 @@ void run_participants(Run &run, std::span<const int64_t> participants, bool call
   };
   try {
     TaskThreads::instance().run(static_cast<int64_t>(participants.size()), caller_waits, run_one);
-  } catch (const std::system_error &error) {
+  } catch (const std::exception &error) {
     fail(std::string("a thread for a device cannot start: ") + error.what());
   }
   if (first)

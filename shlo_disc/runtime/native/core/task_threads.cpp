@@ -35,16 +35,24 @@ private:
 
 } // namespace
 
-/// One that sleeps until it has a task. Never ends.
+/// One that sleeps until it is given work. Never ends.
 struct TaskThreads::Thread {
+  /// A task and its number, and who counts the end of it.
+  struct Work {
+    const Task *task = nullptr;
+    int64_t number = 0;
+    Count *count = nullptr;
+  };
+
+  TaskThreads &owner;
   std::mutex mutex;
   std::condition_variable given;
-  std::function<void()> task; // the next one, empty while there is none
+  Work next; // no task while there is none
 
-  void give(std::function<void()> next) {
+  void give(Work work) {
     {
       std::lock_guard lock(mutex);
-      task = std::move(next);
+      next = work;
     }
     given.notify_one();
   }
@@ -52,10 +60,12 @@ struct TaskThreads::Thread {
   void serve() {
     for (;;) {
       std::unique_lock lock(mutex);
-      given.wait(lock, [&] { return task != nullptr; });
-      std::function<void()> current = std::exchange(task, nullptr);
+      given.wait(lock, [&] { return next.task != nullptr; });
+      Work work = std::exchange(next, {});
       lock.unlock();
-      current();
+      (*work.task)(work.number);
+      owner.give_back(this); // first: the caller's next run is to find it
+      work.count->end_one();
     }
   }
 };
@@ -65,14 +75,14 @@ TaskThreads &TaskThreads::instance() {
   return *threads;
 }
 
-/// Threads that sleep, started where there are too few. Throws std::system_error.
+/// Threads that sleep, started where there are too few. Throws std::system_error and std::bad_alloc.
 std::vector<TaskThreads::Thread *> TaskThreads::take(size_t count) {
   std::vector<Thread *> taken;
   taken.reserve(count);
   {
     std::lock_guard lock(mutex_);
     if (forks_ != fork_count())
-      idle_.clear(); // threads of the parent, which are not here
+      idle_.clear(), started_ = 0; // threads of the parent, which are not here
     forks_ = fork_count();
     while (!idle_.empty() && taken.size() < count) {
       taken.push_back(idle_.back());
@@ -80,11 +90,8 @@ std::vector<TaskThreads::Thread *> TaskThreads::take(size_t count) {
     }
   }
   try {
-    while (taken.size() < count) {
-      auto thread = std::make_unique<Thread>();
-      std::thread([own = thread.get()] { own->serve(); }).detach();
-      taken.push_back(thread.release());
-    }
+    while (taken.size() < count)
+      taken.push_back(start());
   } catch (...) {
     for (Thread *thread : taken)
       give_back(thread);
@@ -93,21 +100,27 @@ std::vector<TaskThreads::Thread *> TaskThreads::take(size_t count) {
   return taken;
 }
 
-void TaskThreads::give_back(Thread *thread) {
+TaskThreads::Thread *TaskThreads::start() {
+  {
+    std::lock_guard lock(mutex_);
+    idle_.reserve(++started_); // more than there are, where starting fails
+  }
+  std::unique_ptr<Thread> made(new Thread{*this, {}, {}, {}});
+  std::thread([thread = made.get()] { thread->serve(); }).detach();
+  return made.release();
+}
+
+void TaskThreads::give_back(Thread *thread) noexcept {
   std::lock_guard lock(mutex_);
   idle_.push_back(thread);
 }
 
-void TaskThreads::run(int64_t count, bool caller_waits, const std::function<void(int64_t)> &task) {
+void TaskThreads::run(int64_t count, bool caller_waits, const Task &task) {
   int64_t first = caller_waits ? 0 : 1;
   std::vector<Thread *> threads = take(static_cast<size_t>(count - first));
   Count others(threads.size());
   for (size_t i = 0; i < threads.size(); ++i)
-    threads[i]->give([this, &task, &others, thread = threads[i], number = first + static_cast<int64_t>(i)] {
-      task(number);
-      give_back(thread); // first: the caller's next run is to find it
-      others.end_one();
-    });
+    threads[i]->give({&task, first + static_cast<int64_t>(i), &others});
   if (!caller_waits)
     task(0);
   others.wait();

@@ -15,21 +15,26 @@ namespace disc {
 /// a time. After a fork, the child starts its own. Thread-safe.
 class TaskThreads {
 public:
+  /// What a thread is given its number of; does not throw.
+  using Task = std::function<void(int64_t number)>;
+
   /// Those of this process. Never destroyed: threads outlive statics.
   static TaskThreads &instance();
 
-  /// Calls task(0) to task(count - 1), which do not throw, and returns when all have ended. The caller's thread does the
-  /// first, unless `caller_waits`. Throws std::system_error where a thread cannot start; nothing has been called then.
-  void run(int64_t count, bool caller_waits, const std::function<void(int64_t)> &task);
+  /// Calls task(0) to task(count - 1), and returns when all have ended. The caller's thread does the first, unless
+  /// `caller_waits`. Throws std::system_error or std::bad_alloc where a thread cannot start; nothing has been called then.
+  void run(int64_t count, bool caller_waits, const Task &task);
 
 private:
   struct Thread;
 
   std::vector<Thread *> take(size_t count);
-  void give_back(Thread *thread);
+  Thread *start();
+  void give_back(Thread *thread) noexcept;
 
   ForkMutex mutex_;
-  std::vector<Thread *> idle_;
+  std::vector<Thread *> idle_; // with room for all
+  size_t started_ = 0;
   int forks_ = fork_count();
 };
 
