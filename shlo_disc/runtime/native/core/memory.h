@@ -2,7 +2,7 @@
 // Memory for arenas and results: 64-byte aligned, taken from a bounded cache of freed blocks, counted.
 #pragma once
 
-#include "fork_mutex.h"
+#include "forks.h"
 #include "growing_block.h"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // Threads for tasks that wait for each other.
 #pragma once
 
-#include "fork_mutex.h"
+#include "forks.h"
 
 #include <cstdint>
 #include <functional>
@@ -15,10 +15,10 @@ namespace disc {
 /// a time. After a fork, the child starts its own. Thread-safe.
 class TaskThreads {
 public:
-  /// What a thread is given its number of; does not throw.
+  /// One of the tasks, by its number. Does not throw.
   using Task = std::function<void(int64_t number)>;
 
-  /// Those of this process. Never destroyed: threads outlive statics.
+  /// The threads of this process. Never destroyed: threads outlive statics.
   static TaskThreads &instance();
 
   /// Calls task(0) to task(count - 1), and returns when all have ended. The caller's thread does the first, unless

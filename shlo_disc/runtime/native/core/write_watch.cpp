@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "write_watch.h"
 
-#include "fork_mutex.h"
+#include "forks.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <map>
 #include <mutex>
-#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -59,8 +58,6 @@ uintptr_t page_size() {
 
 /// Each may cut a mapping of memory in three, and Linux gives a process some 65,000 mappings (vm.max_map_count).
 constexpr size_t kMostWatches = 8192;
-
-std::atomic<uint64_t> forks{0}; // between this process and the one that was started
 
 bool is_wanted() {
   const char *said = std::getenv("SHLO_DISC_WATCH_WRITES");
@@ -138,19 +135,17 @@ private:
   };
   using Entries = std::map<uintptr_t, Entry>; // by the first page
 
-  WatchedMemory() {
-    pthread_atfork(nullptr, nullptr, [] { ++forks; });
-  }
+  WatchedMemory() = default;
 
   /// Opens what the kernel is asked through, anew in the child of a fork: there the descriptors are of the parent's memory.
   bool open() {
-    if (generation_ == forks && (pages_ >= 0 || failed_))
+    if (generation_ == fork_count() && (pages_ >= 0 || failed_))
       return !failed_;
     for (int descriptor : {faults_, pages_})
       if (descriptor >= 0)
         close(descriptor);
     watches_.clear();
-    generation_ = forks;
+    generation_ = fork_count();
     faults_ = static_cast<int>(syscall(SYS_userfaultfd, kUserModeOnly | O_CLOEXEC));
     pages_ = faults_ < 0 ? -1 : ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     Api api{.features = kFeatures};
@@ -199,11 +194,11 @@ private:
   ForkMutex mutex_;
   int faults_ = -1, pages_ = -1;
   bool failed_ = false;
-  uint64_t generation_ = 0;
+  int generation_ = fork_count();
   Entries watches_;
 };
 
-WriteWatch::WriteWatch(const char *data, int64_t bytes, uintptr_t begin, uintptr_t end, uint64_t generation)
+WriteWatch::WriteWatch(const char *data, int64_t bytes, uintptr_t begin, uintptr_t end, int generation)
     : begin_(begin), end_(end), generation_(generation) {
   const char *first = reinterpret_cast<const char *>(begin), *last = reinterpret_cast<const char *>(end);
   edges_[0] = {data, {data, first}};
@@ -224,7 +219,7 @@ bool WriteWatch::is_of(const char *data, int64_t bytes) const {
 bool WriteWatch::is_unwritten() {
   if (is_written_)
     return false;
-  bool same = generation_ == forks && WatchedMemory::instance().is_unwritten(begin_, end_) &&
+  bool same = generation_ == fork_count() && WatchedMemory::instance().is_unwritten(begin_, end_) &&
               std::ranges::all_of(edges_, [](const Edge &edge) {
                 return std::equal(edge.bytes.begin(), edge.bytes.end(), edge.data);
               });

@@ -43,10 +43,10 @@ private:
 
   bool is_of(const char *data, int64_t bytes) const;
 
-  WriteWatch(const char *data, int64_t bytes, uintptr_t begin, uintptr_t end, uint64_t generation);
+  WriteWatch(const char *data, int64_t bytes, uintptr_t begin, uintptr_t end, int generation);
 
   const uintptr_t begin_, end_; // of the pages
-  const uint64_t generation_;   // of the process, see WatchedMemory
+  const int generation_;        // of the process: its forks
   Edge edges_[2];
   std::atomic<bool> is_written_{false};
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "fft_plan.h"
 
-#include "core/fork_mutex.h"
+#include "core/forks.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // What products, and whatever else is made of their tiles, share: packed forms and each thread's scratch memory.
 #pragma once
 
-#include "core/fork_mutex.h"
+#include "core/forks.h"
 
 #include <algorithm>
 #include <cstdint>

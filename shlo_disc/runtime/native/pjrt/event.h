@@ -2,7 +2,7 @@
 // Events: things that have happened, or will.
 #pragma once
 
-#include "core/fork_mutex.h"
+#include "core/forks.h"
 #include "error.h"
 
 #include <atomic>

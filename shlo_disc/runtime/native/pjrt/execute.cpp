@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Running a loaded executable. On processors, a run that takes a while is handed to the device's worker, and the caller
 // goes on with buffers that are not ready yet; a short one is over before a thread would have woken up. Of several
-// devices, each has a thread for the time of the call, and its share of the pool's.
+// devices, each has a thread for the time of the call, and its share of the pool.
 #include "collectives/participants.h"
 #include "collectives/spanning_run.h"
 #include "cuda/gpu_device.h"

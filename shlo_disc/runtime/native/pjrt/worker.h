@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/device.h"
-#include "core/fork_mutex.h"
+#include "core/forks.h"
 #include "event.h"
 
 #include <chrono>

@@ -3,7 +3,7 @@
 
 #include "core/dtype.h"
 #include "core/error.h"
-#include "core/fork_mutex.h"
+#include "core/forks.h"
 #include "kernels/library_call.h"
 
 #include <cstring>

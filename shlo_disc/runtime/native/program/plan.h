@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/abi.h"
-#include "core/fork_mutex.h"
+#include "core/forks.h"
 #include "plan_messages.h"
 #include "program.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/communicator.h"
 #include "core/device.h"
-#include "core/fork_mutex.h"
+#include "core/forks.h"
 #include "core/thread_pool.h"
 #include "kernels/library_call.h"
 

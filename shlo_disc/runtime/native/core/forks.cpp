@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "fork_mutex.h"
+#include "forks.h"
 
 #include <atomic>
 #include <new>

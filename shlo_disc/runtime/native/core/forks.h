@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What has to know of forks: a count of them, and a mutex that may be held while another thread forks.
+// A count of forks, and a mutex that may be held while another thread forks.
 #pragma once
 
 #include <mutex>
 
 namespace disc {
 
-/// How often this process has been made by a fork: threads that were there before are not any more.
+/// How many forks lead from the process that loaded this code to this one. Where it differs from an earlier answer, the
+/// threads of then are not in this process.
 int fork_count();
 
 /// A mutex that the child of a fork finds free: fork waits until no thread holds it. For sections that end by
