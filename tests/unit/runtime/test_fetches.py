@@ -15,6 +15,8 @@ from shlo_disc.runtime import Client, _native
 COLUMNS, ROWS = 32, 14
 ROW_BYTES = 4 * COLUMNS
 CHUNK = 384
+PAIRS = 3
+"""The format of bf16 whose words are two elements."""
 _WORD, _POINTER = ctypes.c_int64, ctypes.c_void_p
 _TILE = ctypes.CFUNCTYPE(
     None, _WORD, _POINTER, _POINTER, _WORD, _POINTER, _WORD, _WORD, _WORD, _POINTER, _WORD
@@ -137,14 +139,22 @@ def test_rows_that_are_copied_are_fetched(m: int, k: int) -> None:
     assert place == (3, 0)
 
 
+def test_words_of_two_rows_are_not_fetched() -> None:
+    """A tile steps by one row of memory for each word, and would fetch every other row."""
+    m, n, k = 100, 3 * COLUMNS, 100
+    product = Product(m, n, k, packs=False)
+    product.words[0] = PAIRS
+    calls = product.run()
+    assert {call.k for call in calls} == {k // 2}
+    assert all(call.fetch_step == 0 for call in calls)
+
+
 def test_columns_that_are_copied_are_not_fetched() -> None:
     """Lines of memory of dense columns are not the rows that a tile fetches."""
     m, n, k = 100, 3 * COLUMNS, 100
     product = Product(m, n, k, packs=False)
-    words = list(product.words)
-    assert words[23:25] == [n, 1]
-    words[23:25] = [1, k]  # b_k, b_n
-    product.words = words
+    assert product.words[23:25] == [n, 1]  # b_k, b_n
+    product.words[23:25] = [1, k]
     assert all(call.fetch_step == 0 for call in product.run())
 
 

@@ -36,8 +36,8 @@ constexpr int64_t kItemsPerThread = 4;          // enough to even out a thread t
 static_assert(kStagedRows >= kMostRows);
 static_assert(sizeof(DiscDot) == 41 * sizeof(int64_t)); // as lowering_cpu/host.py fills them
 
-/// How many rows of a panel of `depth` are used together: about as many each time. Sums are added up in this order, however
-/// much of k is packed at a time.
+/// How many rows of a panel of `depth` are used together: about as many each time. Results depend on where these chunks
+/// begin, so it is the same wherever k is cut for packing.
 int64_t chunk_of(int64_t depth) {
   int64_t chunks = std::max<int64_t>(1, divide_up(depth, kChunk));
   return std::max<int64_t>(1, divide_up(depth, chunks * kDepth)) * kDepth;
@@ -107,6 +107,7 @@ private:
                        int64_t &step) const;
   Ahead ahead_of_tile(const Piece &piece, const Rows &rows, int64_t panel, const T *right, int64_t step, int64_t tile,
                       int64_t tiles) const;
+  bool fetches_to_pack(const DiscDot &dot) const;
   Ahead rows_to_pack(const Piece &piece, int64_t panel, int64_t k) const;
   bool fetches_rows(const DiscDot &dot, int64_t panels) const;
   void write_sums(const Block &block, const Piece &piece) const;
@@ -383,13 +384,17 @@ void Gemm<T>::run_panels(const Block &block, const Piece &piece, const Rows &row
   }
 }
 
-/// Rows of a panel of B from row k of the piece on, which are packed next: where they lie, so that packing finds them in
-/// the second cache.
+/// Whether tiles bring rows of B that are packed next to the second cache. They fetch a row for each word of k, so each word
+/// has to be of one row, and rows have to be dense.
+template <typename T> bool Gemm<T>::fetches_to_pack(const DiscDot &dot) const {
+  return dot.packed == nullptr && dot.b_n == 1 && format_.elements == 1;
+}
+
+/// Rows of a panel of B where they lie, from row k of the piece on.
 template <typename T> Ahead Gemm<T>::rows_to_pack(const Piece &piece, int64_t panel, int64_t k) const {
-  const DiscDot &dot = *piece.part->dot;
-  int64_t row = (piece.k0 + k) * format_.elements, column = (panel - piece.part->first_panel) * columns_;
-  const char *first = piece.b + (row * dot.b_k + column * dot.b_n) * format_.element_bytes;
-  return {first, dot.b_n == 1 ? dot.b_k * format_.elements * format_.element_bytes : 0};
+  int64_t step = piece.part->dot->b_k * format_.element_bytes;
+  int64_t column = (panel - piece.part->first_panel) * columns_ * format_.element_bytes;
+  return {piece.b + (piece.k0 + k) * step + column, step};
 }
 
 /// What a tile fetches for those after it while it multiplies by some rows of a panel, which are at `right`.
@@ -404,7 +409,7 @@ Ahead Gemm<T>::ahead_of_tile(const Piece &piece, const Rows &rows, int64_t panel
   if (panel >= piece.part->end_panel)
     return {right, 0};
   if (piece.packed == nullptr)
-    return tile == 0 ? rows_to_pack(piece, panel, k) : Ahead{right, 0};
+    return tile == 0 && fetches_to_pack(*piece.part->dot) ? rows_to_pack(piece, panel, k) : Ahead{right, 0};
   const T *next = piece.packed + ((panel - piece.first_packed) * k_ + piece.k0 + k) * columns_;
   return part_of(next, std::min(chunk_of(k_), piece.depth - k) * columns_, rows.count, tile, tiles);
 }

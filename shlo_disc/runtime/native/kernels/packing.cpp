@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kLine = 64;     // bytes of the cache
 constexpr int64_t kTogether = 8;  // panels packed together: memory is fetched ahead along rows of a kilobyte
-constexpr int64_t kRowsAhead = 16;// fetched before they are copied: each may lie on a page of its own
+constexpr int64_t kRowsAhead = 4; // fetched before they are copied: each may lie on a page of its own
 
 /// Whole panels of rows. `bytes`, of a row of a panel, is a constant for the usual ones: calls of memcpy take longer
 /// than such copies.
