@@ -213,7 +213,11 @@ def threads_are_used_again(devices: Devices) -> None:
         warnings.simplefilter("ignore")  # JAX advises against forks
         child = os.fork()
     if child == 0:
-        os._exit(0 if np.array_equal(program(a), expected) else 1)
+        is_right = False
+        try:
+            is_right = np.array_equal(program(a), expected)
+        finally:
+            os._exit(not is_right)
     assert os.waitpid(child, 0)[1] == 0
     assert np.array_equal(program(a), expected)
 

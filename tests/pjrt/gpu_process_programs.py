@@ -307,13 +307,6 @@ def a_process_fails() -> None:
     process_programs.a_process_fails()
 
 
-def wait_for_others(file: Path) -> None:
-    """Keep JAX's coordinator, whose end would end the others, until they have reported, as far as they do."""
-    end = time.monotonic() + 8 * (jax.process_index() == 0)
-    while time.monotonic() < end and len(list(file.parent.glob(f"{file.name}.*"))) < jax.process_count():
-        time.sleep(0.1)
-
-
 def main() -> None:
     port, file, *names = sys.argv[1:]
     over_mock_driver(int(os.environ["GPUS"]))
@@ -327,8 +320,7 @@ def main() -> None:
     mistakes = [*mock_driver().mistakes, *mock_nccl.mock_nccl().mistakes]
     Path(f"{file}.{jax.process_index()}").write_text(json.dumps({**outcomes, MISTAKES: "\n".join(mistakes)}))
     if LOST.keys() & set(names):
-        wait_for_others(Path(file))
-        os._exit(0)  # JAX would wait for the others
+        process_programs.end(Path(file), lost=any(name.startswith("a_process_is_lost") for name in names))
 
 
 if __name__ == "__main__":
