@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,10 +20,15 @@ from shlo_disc.runtime.native_module import plugin_programs
 
 
 def resident_bytes() -> int:
-    """The bytes of memory that the process has, after the C library has released free pages."""
+    """The bytes of memory that the process has, after the C library has released free pages.
+
+    Pages of files are not counted: those of the compiler's code are released and come back.
+    """
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (kilobytes,) = (line.split()[1] for line in lines if line.startswith("RssAnon:"))
+    return int(kilobytes) << 10
 
 
 def growth(work: Callable[[int], None], count: int) -> int:
