@@ -87,6 +87,20 @@ def test_packed_weights_are_kept_once(executable: shlo_disc.Executable) -> None:
     assert executable.memory_stats()["constant_bytes"] == before
 
 
+def test_weights_take_no_larger_block_of_what_calls_gave_back() -> None:
+    """Calls would take fresh memory instead, and a weight hold more than it needs for as long as it is bound."""
+    compiled = shlo_disc.compile(lambda w, x: x @ w, args=(("64, 1024", "float32"), ("m, 64", "float32")))
+    client = Client(threads=1)
+    program = client.load(compiled.artifact)
+    w, x = np.ones((64, 1024), np.float32), np.ones((500, 64), np.float32)
+    assert (program.execute((w, x), output="numpy") == 64).all()
+    free = client.devices()[0].memory_stats()["cached_bytes"]
+    assert free >= 4 * 500 * 1024
+    bound = program.bind(w)
+    assert client.devices()[0].memory_stats()["cached_bytes"] == free
+    assert (bound(x) == 64).all()
+
+
 def test_immutable_arrays_that_come_again(executable: shlo_disc.Executable) -> None:
     """Packed at the second call with the same arrays; other arrays in their place are noticed."""
     x = rows_of(7)

@@ -120,9 +120,10 @@ bool Allocator::is_available(int64_t bytes) {
   return bytes <= available_memory() || (trim() > 0 && bytes <= available_memory());
 }
 
-/// A cached block of the class, or of one up to eight times as large: a bigger warm block beats fresh pages.
-Allocation Allocator::take_cached(size_t size) {
-  size_t most = size < kManyPages ? 2 * size : 8 * size;
+/// A cached block of the class, or of one up to eight times as large: a bigger warm block beats fresh pages, but not for
+/// constants, which stay.
+Allocation Allocator::take_cached(size_t size, BlockKind kind) {
+  size_t most = kind == BlockKind::constant ? size : size < kManyPages ? 2 * size : 8 * size;
   for (auto found = free_.lower_bound(size); found != free_.end() && found->first <= most; ++found) {
     FreeList &list = found->second;
     if (list.addresses.empty())
@@ -244,7 +245,7 @@ Allocation Allocator::take(int64_t bytes, BlockKind kind) {
       throw AllocationFailure(bytes, why_refused(bytes, kind));
     if (grows) {
       idle = take_growing(static_cast<size_t>(bytes));
-    } else if (Allocation cached = take_cached(size_class(bytes)); cached.address) {
+    } else if (Allocation cached = take_cached(size_class(bytes), kind); cached.address) {
       count(bytes, kind);
       return cached;
     }

@@ -94,7 +94,7 @@ private:
   Allocation allocate_guarded(int64_t bytes, BlockKind kind);
   GrowingBlock take_growing(size_t bytes);
   Allocation grow_arena(GrowingBlock block, size_t bytes);
-  Allocation take_cached(size_t size);
+  Allocation take_cached(size_t size, BlockKind kind);
   Allocation evict();
   bool keep(Allocation block) noexcept;
   void count(int64_t bytes, BlockKind kind);

@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kArraysToShare = 4; // that pay for handing them to another thread
 constexpr int64_t kUsesInPlace = 32;  // of a large array, after which packing has paid by what each of them lost
 constexpr int64_t kUsesOfMoreRows = 2; // that one counts as which packs the array for itself
+constexpr int64_t kUsesOfColumns = 3;  // the same of dense columns, which take longer to pack
 constexpr int64_t kLargeBytes = 1 << 20;
 
 /// A check that reads all of the right-hand side takes as long as a product of few rows.
@@ -22,13 +23,13 @@ bool gains_by_check(const DiscDot &dot, const OfferedForm &form) {
   return !form.reads_array() || dot.format > 1 || dot.m > most_rows_in_place(dot);
 }
 
-/// The rent of a product whose right-hand side is not packed, in uses: what it loses of the price of packing, which is paid
-/// at once where that is more than a fifth of its time.
+/// The rent of a product whose right-hand side is not packed, in uses: what it loses of the price of packing, most of which
+/// is that of memory nobody has touched. Narrow types and small arrays pay the price at once.
 int64_t rent_of(const DiscDot &dot) {
   int64_t bytes = dot.k * dot.n * gemm::format_of(dot.format).element_bytes;
   bool is_large = dot.format <= 1 && dot.batch_rank == 0 && bytes >= kLargeBytes;
-  if (is_large && has_few_dots(dot) && dot.b_n >= dot.k)
-    return 1;
+  if (is_large && dot.b_k == 1 && dot.b_n >= dot.k)
+    return has_few_dots(dot) ? 1 : kUsesOfColumns;
   if (is_large && dot.b_n == 1 && dot.b_k >= dot.n)
     return dot.m > most_rows_in_place(dot) ? kUsesOfMoreRows : 1;
   return kUsesInPlace + 1;
