@@ -26,6 +26,7 @@ from shlo_disc.shape_dialect.custom_calls import OF_THIS_PROCESS, RAGGED_DOT
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .constraints import constraint_fault
+from .jax_fft import install_transposes, lower_fft
 from .jax_platforms import rules_for
 from .requested_sizes import MoreSizesNeeded, hidden_specs, tracing, with_hidden_arguments
 from .size_equalities import checked_sizes
@@ -145,15 +146,6 @@ def _export_with_sizes(
             is_pure = True
 
 
-def _lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -> Any:
-    """JAX has no form for transforms whose lengths are symbols; this is ours."""
-    from shlo_disc.shape_dialect.ops.fft import KINDS
-    from shlo_disc.shape_dialect.ops.fft import TARGET as FFT_TARGET
-
-    kind = np.int64(KINDS.index(fft_type.name))
-    return jax.ffi.ffi_lowering(FFT_TARGET)(ctx, x, kind=kind, rank=np.int64(len(fft_lengths)))
-
-
 class _Options(NamedTuple):
     """Options of JAX's export. custom_calls: the allowed ones. rules: lowering, for primitives. is_fresh: JAX does not
     take what it has lowered before. traces_anew: nor what it has traced before. platform: that it lowers for."""
@@ -180,9 +172,10 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options) -> JaxProgra
     checks = [
         export.DisabledSafetyCheck.custom_call(name) for name in (*OF_THIS_PROCESS, RAGGED_DOT, *options.custom_calls)
     ]
-    unused = [(_new_primitive(), _lower_fft)] if options.is_fresh else []
+    unused = [(_new_primitive(), lower_fft)] if options.is_fresh else []
     rules = (*options.rules, *rules_for(options.platform), *unused)
     callbacks.install_for_exports()
+    install_transposes()
     try:
         own: dict[str, Any] = {"disabled_checks": checks, "_override_lowering_rules": rules}
         exporter = export.export(jitted, platforms=[options.platform], **own)
@@ -191,7 +184,7 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options) -> JaxProgra
     except NotImplementedError as error:
         if options.rules or "fft_length" not in str(error):
             raise
-        return _export(jitted, specs, options._replace(rules=[(jax.lax.fft_p, _lower_fft)]))
+        return _export(jitted, specs, options._replace(rules=[(jax.lax.fft_p, lower_fft)]))
     except TypeError as error:
         if "must be Tensor, not" in str(error):  # PyTorch's text
             raise ProgramError(f"the function calls PyTorch ({error}): {OF_PYTORCH}") from error

@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -229,11 +230,34 @@ def _as_constraint(relation: Relation) -> str:
     return text
 
 
+def _responsible(frame: Any, *sizes: Any) -> Any:
+    """The frame whose line is told of an answer about sizes; None where JAX asks, and is right whatever it is told.
+
+    JAX asks whether sizes are equal, or 0, where it may do less work if they are. Whoever asks for a remainder, and the
+    functions of `_COMPUTE_BY_IT`, compute something else by the answer: the line that called JAX is told.
+    """
+    if frame is None or not is_of_jax(file := frame.f_code.co_filename):
+        return frame
+    has_remainder = any(_HAS_REMAINDER.search(str(size)) for size in sizes) and not file.startswith(_SIZES_OF_JAX)
+    if not has_remainder and frame.f_code.co_name not in _COMPUTE_BY_IT:
+        return None
+    while frame is not None and is_of_jax(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+_HAS_REMAINDER = re.compile(r"\bmod\(")
+_SIZES_OF_JAX = tuple(str(Path(jax.__file__).parent / "_src" / name) for name in ("export", "core.py"))
+"""Files of JAX that compute with sizes, and simplify them."""
+_COMPUTE_BY_IT = frozenset({"array_equal", "array_equiv", "_cofactor_solve"})
+"""Functions of JAX: the last one is of the gradients of determinants, and has a case of its own for one row."""
+
+
 def _answer(one: Any, other: Any, seen: Equalities, frame: Any) -> bool:
     """The answer to an equality that JAX takes to be false."""
     while frame is not None and (frame.f_code.co_name in ("__eq__", "__ne__") or is_of_python(frame)):
         frame = frame.f_back
-    if frame is None or is_of_jax(frame.f_code.co_filename):
+    if (frame := _responsible(frame, one, other)) is None:
         return False
     place = frame.f_code.co_filename, frame.f_lineno
     if isinstance(other, int | float | np.integer | np.floating) and float(other).is_integer():  # 3.0 is 3
@@ -326,9 +350,9 @@ def _truth(size: Any, seen: Equalities, frame: Any) -> bool:
         return True
     if None not in decided:
         return False
-    place = frame.f_code.co_filename, frame.f_lineno
-    if is_of_jax(place[0]):
+    if (frame := _responsible(frame, size)) is None:
         return True
+    place = frame.f_code.co_filename, frame.f_lineno
     if (is_zero := _decide(size, "==", 0, seen, frame)) is not None:
         return not is_zero
     raise ProgramError(

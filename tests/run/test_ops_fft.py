@@ -105,6 +105,36 @@ def test_symbolic_lengths_of_several_axes() -> None:
         near(executable(x), x)
 
 
+def weighted(values: jax.Array) -> jax.Array:
+    """A sum that depends on each element, and on its place."""
+    places = jnp.cumsum(jnp.ones_like(jnp.real(values)), axis=-1)
+    return jnp.sum(places * jnp.abs(values + (0.5 - 0.25j if jnp.iscomplexobj(values) else 0.5)) ** 2)
+
+
+GRADIENTS = {
+    "to half a spectrum": lambda x: weighted(jnp.fft.rfft(x)),
+    "to half a spectrum of several axes": lambda x: weighted(jnp.fft.rfft2(x)),
+    "from half a spectrum": lambda x: weighted(lax.fft(jnp.fft.rfft(x) * (1 + 2j), "IRFFT", x.shape[-1:])),
+    "from half a spectrum of several axes": lambda x: weighted(
+        lax.fft(jnp.fft.rfft2(x) * (1 + 2j), "IRFFT", x.shape[-2:])
+    ),
+    "of complex numbers": lambda x: weighted(jnp.fft.ifft2(jnp.fft.fft(x + 1j * x**2))),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_by_symbolic_lengths(name: str) -> None:
+    """JAX's own transposes take a symbolic length to be odd."""
+    first = jax.grad(GRADIENTS[name])
+    second = jax.grad(lambda x: jnp.sum(first(x) ** 3))
+    for gradient in (first, second):
+        executable = compile_function(gradient, [("m, n", "float64")])
+        for shape in ((1, 1), (2, 1), (1, 2), (3, 3), (4, 4), (3, 8), (2, 9)):
+            x = data(shape, "float64")
+            with jax.enable_x64(True):
+                near(executable(x), gradient(jnp.asarray(x)), 1024)
+
+
 def test_convolution_by_transforms() -> None:
     def function(x: jax.Array, y: jax.Array) -> jax.Array:
         size = x.shape[0] + y.shape[0] - 1

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.errors import ProgramError
+from shlo_disc.errors import ProgramError, ShapeError
 
 ONE = np.ones(1, np.float32)
 THREE = np.ones(3, np.float32)
@@ -46,6 +46,38 @@ def test_an_equality_that_is_not_decided(name: str) -> None:
             compiled()
         assert len(warned) == (2 if name == "one of several" else 1)
         assert {each.filename for each in warned} == {__file__}
+
+
+def test_remainders_that_jax_asks_for() -> None:
+    """JAX computes something else by the answer, where it takes an equality with 1 or 0 for a chance to do less."""
+    frequencies = lambda x: jnp.fft.rfftfreq(x.shape[0])  # noqa: E731
+    with pytest.warns(UserWarning, match=r"mod\(n, 2\) == 0 to be false") as warned:
+        program = shlo_disc.compile(frequencies, args=(("n", "float32"),))
+    assert {each.filename for each in warned} == {__file__}
+    np.testing.assert_array_equal(program(THREE), np.fft.rfftfreq(3).astype(np.float32))
+    with pytest.raises(ShapeError, match=r"mod\(n, 2\) != 0"):
+        program(np.ones(4, np.float32))
+    with pytest.raises(ProgramError, match=r"test_size_equalities.py:\d+: the truth value of the size mod\(n, 8\)"):
+        shlo_disc.compile(lambda x: jnp.packbits(x > 0), args=(("n", "float32"),))
+    decided = shlo_disc.jit(frequencies, dynamic="n", compile_once=False)
+    for n in (3, 4, 5, 8, 4):
+        np.testing.assert_array_equal(decided(np.ones(n, np.float32)), np.fft.rfftfreq(n).astype(np.float32))
+    assert decided.compile_count == 2
+
+
+@pytest.mark.filterwarnings("ignore:JAX takes")
+def test_equalities_that_jax_computes_by() -> None:
+    gradient = shlo_disc.compile(jax.grad(lambda a: jnp.linalg.det(a) ** 2), args=(("n, n", "float32"),))
+    for n in (2, 3, 4, 7):
+        a = np.random.default_rng(n).standard_normal((n, n)).astype(np.float32)
+        wanted = jax.grad(lambda a: jnp.linalg.det(a) ** 2)(a)
+        np.testing.assert_allclose(gradient(a), wanted, atol=2e-5 * float(abs(wanted).max()))
+    with pytest.raises(ShapeError, match="n != 1"):
+        gradient(np.ones((1, 1), np.float32))
+    equal = shlo_disc.compile(jnp.array_equal, args=(("n", "float32"), ("m", "float32")))
+    assert not equal(ONE, THREE)
+    with pytest.raises(ShapeError, match="n != m"):
+        equal(THREE, THREE)
 
 
 def centred(x: Any) -> Any:
