@@ -26,10 +26,14 @@ def sort_of(fusion: func.FuncOp) -> ir.OpView:
 
 def row_of(buffer: ir.Value, linear: ir.Value, length: ir.Value) -> ir.Value:
     """Row `linear` of a contiguous buffer."""
+    return elements_from(buffer, arith.muli(linear, length), length)
+
+
+def elements_from(buffer: ir.Value, offset: ir.Value, length: ir.Value) -> ir.Value:
+    """So many elements of a contiguous buffer, from number `offset` on."""
     whole = ir.MemRefType(buffer.type)
     layout = ir.StridedLayoutAttr.get(DYNAMIC, [1])
     type_ = ir.MemRefType.get([DYNAMIC], whole.element_type, layout, whole.memory_space)
-    offset = arith.muli(linear, length)
     return memref.ReinterpretCastOp(type_, buffer, [offset], [length], [], [DYNAMIC], [DYNAMIC], [1]).result
 
 

@@ -38,6 +38,7 @@ CPU_POLICY = Policy(
     part_depth=0,
     depth_parts=0,
     flat_collectives=False,
+    plain_transforms=False,
     patch_features=0,
     vector_bits=512,  # a backend has its processor's
     shared_kernels=4,

@@ -32,48 +32,57 @@ class OrderedParts(Parts):
 
     next: ir.Value = field(init=False)
     flags: ir.Value = field(init=False)
+    taken: ir.Value = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.frame.partials:
+        if self.may_be_split:
             word = ir.IntegerType.get_signless(32)
             self.next = zeroed_array(self.frame.function, "next", 1, word)
             self.flags = zeroed_array(self.frame.function, "flags", GPU_POLICY.blocks, word)
+            self.taken = self.frame.shared_memory(1, word)
 
     def each(self, items: ir.Value, body: Callable[[ir.Value], None]) -> None:
         """`body(item)` for all parts of items below `items`, in an order in which parts are begun one after another."""
-        if not self.frame.partials:
+        if not self.may_be_split:
             each_block(items, body)
             return
         count = self.number()
-        total = arith.muli(items, count)
+        total = self._total(items, count)
 
         def one(place: ir.Value) -> None:
-            several = arith.cmpi(arith.CmpIPredicate.ne, count, index_constant(1))
-            choice = scf.IfOp(several, [place.type], has_else=True)
-            with ir.InsertionPoint(choice.then_block):
-                scf.yield_([self._taken(total)])
-            with ir.InsertionPoint(choice.else_block):
-                scf.yield_([place])
-            self._stand(choice.results[0], count)
+            self._stand(self._number(place, count, total), count)
             body(self.item)
 
         each_block(total, one)
 
+    def _total(self, items: ir.Value, count: ir.Value) -> ir.Value:
+        """The count of numbers that are taken in a launch, where items have so many parts each."""
+        return arith.muli(items, count)
+
+    def _number(self, place: ir.Value, count: ir.Value, total: ir.Value) -> ir.Value:
+        """The number that a block works on: one that it takes where items are split, else its place in the grid."""
+        several = arith.cmpi(arith.CmpIPredicate.ne, count, index_constant(1))
+        choice = scf.IfOp(several, [place.type], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            scf.yield_([self._taken(total)])
+        with ir.InsertionPoint(choice.else_block):
+            scf.yield_([place])
+        return choice.results[0]
+
     def _taken(self, total: ir.Value) -> ir.Value:
         """The next number of `total`, the same in all threads of the block. As many are taken in a launch."""
         word, zero = ir.IntegerType.get_signless(32), index_constant(0)
-        shared = self.frame.shared_memory(1, word)
 
         def take() -> None:
             taken = memref.AtomicRMWOp(arith.AtomicRMWKind.addi, arith.constant(word, 1), self.next, [zero]).result
             behind = arith.addi(arith.index_castui(ir.IndexType.get(), taken), index_constant(1))
             when(arith.cmpi(arith.CmpIPredicate.eq, behind, total), lambda: self._set(self.next, zero, 0))
-            memref.store(taken, shared, [zero])
+            memref.store(taken, self.taken, [zero])
 
         when(arith.cmpi(arith.CmpIPredicate.eq, thread(), zero), take)
         gpu.barrier()
-        return arith.index_castui(ir.IndexType.get(), memref.load(shared, [zero]))
+        return arith.index_castui(ir.IndexType.get(), memref.load(self.taken, [zero]))
 
     def before(
         self, own: Values, start: Values, at: Sequence[ir.Value], combine: Callable[[Values, Values], Values]

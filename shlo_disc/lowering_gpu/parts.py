@@ -26,6 +26,7 @@ from shlo_disc.lowering_gpu.block_loops import Values, ceil_div, counted, when
 from shlo_disc.lowering_gpu.grid import each_block, thread
 from shlo_disc.lowering_gpu.kernel import GpuFrame, zeroed_array
 from shlo_disc.lowering_gpu.policy import GPU_POLICY
+from shlo_disc.shape_dialect.dialect.fusion import Sort, fusion_of
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
@@ -37,7 +38,7 @@ ACQUIRE_RELEASE = 6
 
 @dataclass
 class Parts:
-    """The parts of each item of a kernel, `count` of them. A kernel without scratch memory has one part an item.
+    """The parts of each item of a kernel, `count` of them. A kernel that is never split has one part an item.
 
     item, part: those that the block works on, and `is_split` whether there are several; inside of `each`.
     """
@@ -51,22 +52,28 @@ class Parts:
 
     def __post_init__(self) -> None:
         self.count = parts_of(self.frame)
-        if self.frame.partials:
+        if self.may_be_split:
             self.tickets = Tickets.of(self.frame.function)
+
+    @property
+    def may_be_split(self) -> bool:
+        """Tells whether items have several parts at some sizes."""
+        return split_of(self.frame) is not None
 
     def number(self) -> ir.Value:
         """The number of parts of an item."""
-        return arith.maxui(self.frame.size_of(dims_of(self.frame.partials[0])[0]), index_constant(1))
+        split = split_of(self.frame)
+        return index_constant(1) if split is None else arith.maxui(self.frame.size_of(split), index_constant(1))
 
-    def guard(self, length: Expr, least: int, items: Expr) -> None:
+    def guard(self, length: Expr, least: int, items: Expr, blocks: int = GPU_POLICY.blocks) -> None:
         """Note the choice: items of `length` elements are split where there are few items, and each is long."""
-        if self.frame.partials:
-            conditions = (Relation.ge(length, 2 * least), Relation.le(items * 2, GPU_POLICY.blocks))
+        if self.may_be_split:
+            conditions = (Relation.ge(length, 2 * least), Relation.le(items * 2, blocks))
             self.frame.guard("several blocks for each result", "one block for each result", *conditions)
 
     def each(self, items: ir.Value, body: Callable[[ir.Value], None]) -> None:
         """`body(item)` for all parts of items below `items`, one block a part at a time."""
-        if not self.frame.partials:
+        if not self.may_be_split:
             each_block(items, body)
             return
         count = self.number()
@@ -217,9 +224,18 @@ def word_type() -> ir.IntegerType:
     return ir.IntegerType.get_signless(32)
 
 
+def split_of(frame: GpuFrame) -> Expr | None:
+    """Into how many parts each item of a kernel is cut, 0 where it is not; None if the kernel never has parts."""
+    if frame.partials:
+        return dims_of(frame.partials[0])[0]
+    what = fusion_of(frame.fusion)
+    return what.parts if isinstance(what, Sort) and what.parts.constant != 0 else None
+
+
 def parts_of(frame: GpuFrame) -> Expr:
     """The parts of each item of a kernel."""
-    return Expr.maximum(dims_of(frame.partials[0])[0], 1) if frame.partials else Expr.const(1)
+    split = split_of(frame)
+    return Expr.const(1) if split is None else Expr.maximum(split, 1)
 
 
 def fence() -> None:

@@ -38,6 +38,7 @@ GPU_POLICY = Policy(
     part_depth=256,
     depth_parts=64,
     flat_collectives=True,
+    plain_transforms=True,
     patch_features=16,
     vector_bits=0,
     shared_kernels=0,

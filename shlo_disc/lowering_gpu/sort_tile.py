@@ -26,18 +26,25 @@ SHARED_BYTES = 32 << 10
 MOST_BYTES = 47 << 10
 """Shared memory of a tile, at most."""
 
+MOST_WIDTH = 8 * THREADS
+"""Elements that are merged at once, at most: a few of each thread."""
+
 _ORDER_BYTES = 4
 
 
 class SortTile:
     """Slots for the elements of every operand of a sort: `size`, a power of two, of which each thread compares two.
 
-    There are at least `least`. Raises UnsupportedError where so many do not fit into the memory of a block.
+    There are at least `least`. Where more than those are sorted, up to `most`, there are slots for `width` elements of
+    either of two runs that are merged, else `width` is 0. cuts: a word for each thread that merges.
+
+    Raises UnsupportedError where so many do not fit into the memory of a block.
     """
 
-    def __init__(self, frame: GpuFrame, op: ir.OpView, elements: Elements, least: int = 2):
+    def __init__(self, frame: GpuFrame, op: ir.OpView, elements: Elements, least: int = 2, most: int | None = 0):
         self.sorter = LineSort(op, elements)
-        bytes_of_slot = _ORDER_BYTES + sum(max(8, kind.bits) // 8 for kind in self.sorter.kinds)
+        bytes_of_element = sum(max(8, kind.bits) // 8 for kind in self.sorter.kinds)
+        bytes_of_slot = _ORDER_BYTES + bytes_of_element
         self.size = 2 * THREADS
         while self.size // 2 >= least and self.size * bytes_of_slot > SHARED_BYTES:
             self.size //= 2
@@ -45,8 +52,11 @@ class SortTile:
             reason = f"{len(self.sorter.kinds)} operands do not fit into the shared memory of a GPU's block"
             advice = "sort the indices, and take the operands at those"
             raise UnsupportedError([Unsupported(op.operation.name, "", source_line(op.location), reason, advice)])
-        self.slots = [frame.shared_memory(self.size, kind.memory()) for kind in self.sorter.kinds]
-        self.order = frame.shared_memory(self.size, ir.IntegerType.get_signless(8 * _ORDER_BYTES))
+        self.width = 0 if most is not None and most <= self.size else _width(self.size // 2, bytes_of_element)
+        slots, word = max(self.size, 2 * self.width), ir.IntegerType.get_signless(8 * _ORDER_BYTES)
+        self.slots = [frame.shared_memory(slots, kind.memory()) for kind in self.sorter.kinds]
+        self.order = frame.shared_memory(max(self.size, self.width), word)
+        self.cuts = frame.shared_memory(min(THREADS, self.width), word) if self.width else self.order
 
     def element_at(self, where: Positions) -> Values:
         """The elements at some positions of the operands."""
@@ -113,3 +123,11 @@ class SortTile:
                 memref.store(number, self.order, [slot])
 
         when(arith.select(is_tie, is_older, is_wrong), swap)
+
+
+def _width(least: int, bytes_of_element: int) -> int:
+    """The elements of either of two runs that slots of an element and words for half of them have room for."""
+    width = least
+    while width < MOST_WIDTH and 2 * width * (2 * bytes_of_element + _ORDER_BYTES) <= SHARED_BYTES:
+        width *= 2
+    return width

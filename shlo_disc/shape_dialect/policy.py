@@ -45,6 +45,8 @@ class Policy:
         the summed dimension of which a block has a part, at least; depth_parts: parts that one block adds up, at most.
     flat_collectives: collectives move whole arrays, one behind the other, and combine by sums and products, and
         integers by maxima and minima (`expand/flat_collectives.py`).
+    plain_transforms: Fourier transforms are those of a library that does not divide inverse ones by the number of their
+        elements, and takes its workspace itself.
     patch_features: convolutions with so many features of the result, and elements of a window of all features, are
         products of patches that are written out; 0: none is.
     vector_bits: of the widest registers that library functions may use; 0: the target has none of these for products
@@ -84,6 +86,12 @@ class Policy:
     part_depth: int
     depth_parts: int
     flat_collectives: bool
+    plain_transforms: bool
     patch_features: int
     vector_bits: int
     shared_kernels: int
+
+    @property
+    def merging_blocks(self) -> int:
+        """The blocks over which what is merged in pairs is split: the largest power of two of `blocks`."""
+        return 1 << self.blocks.bit_length() - 1 if self.blocks else 0

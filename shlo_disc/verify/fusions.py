@@ -19,6 +19,7 @@ from shlo_disc.shape_dialect.dialect.declarations import facts_of
 from shlo_disc.shape_dialect.dialect.fusion import (
     Epilogue,
     Scan,
+    Sort,
     accumulators_of,
     columns_of,
     fusion_of,
@@ -71,6 +72,8 @@ def verify_fusions(module: ir.Module, facts: Facts | None = None) -> None:
             _verify_columns(function)
         if _kind(function) == "scan":
             _verify_scan(function, facts)
+        if _kind(function) == "sort":
+            _verify_sort(function)
         if is_fusion(function) and partials_of(function):
             _verify_memory(function, kernels)
 
@@ -158,6 +161,14 @@ def _verify_best(function: func.FuncOp) -> None:
     lines, count = product(dims_of(op.operands[0])[:-1]), dims_of(results_of(function)[0])[-1]
     if [dims_of(m)[1:] for m in _memory_of(function)] != [(lines, count)] * len(op.operands):
         _fail(function, "its blocks do not have room for the first elements of each line")
+
+
+def _verify_sort(function: func.FuncOp) -> None:
+    what = fusion_of(function)
+    op = next(op for op in function.entry_block.operations if op.operation.name == "stablehlo.sort")
+    known = {symbol for size in dims_of(op.operands[0]) for symbol in size.symbols()}
+    if isinstance(what, Sort) and not known.issuperset(what.parts.symbols()):
+        _fail(function, "its parts have other sizes than its lines")
 
 
 def _verify_depth(function: func.FuncOp) -> None:

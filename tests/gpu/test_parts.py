@@ -119,6 +119,36 @@ def test_positions_of_what_is_true_in_a_long_mask() -> None:
         np.testing.assert_array_equal(np.asarray(run(x)), np.flatnonzero(x > 0))
 
 
+@pytest.mark.slow
+def test_sorts_of_a_long_line_in_calls_and_graphs(driver: MockDriver) -> None:
+    client = fresh_client()
+    run = loaded(compiled(lambda x: (jnp.sort(x), jnp.argsort(x)), [("n", "float32")]), client)
+    for length in (8200, 12, 8200, 8200, 8200):
+        x = np.random.default_rng(length).integers(0, 999, length).astype(np.float32)
+        ordered, places = (np.asarray(r) for r in run(x))
+        np.testing.assert_array_equal(places, np.argsort(x, kind="stable"))
+        np.testing.assert_array_equal(ordered, np.sort(x))
+    assert client.device(0).launch_stats()["replays"] >= 1
+    assert driver.mistakes == []
+
+
+def test_a_loop_sorts_as_many_elements_as_its_iterations_keep() -> None:
+    """A line whose length an iteration reads: the memory of a sort has the bound that all of the line has."""
+
+    def function(x: Any) -> Any:
+        def step(carried: Any, bound: Any) -> Any:
+            kept = x[data_sizes.flatnonzero(x > bound)]
+            return carried + (jnp.sort(kept) * jnp.arange(kept.shape[0])).sum(), bound
+
+        return lax.scan(step, jnp.zeros((), x.dtype), jnp.array(BOUNDS[:3], x.dtype))[0]
+
+    run = loaded(compiled(function, [("n", "float32")]), fresh_client())
+    for length in (5, 8300):
+        x = np.random.default_rng(length).random(length, np.float32)
+        kept = [np.sort(x[x > bound]).astype(np.float64) for bound in BOUNDS[:3]]
+        np.testing.assert_allclose(np.asarray(run(x)), sum(y @ np.arange(len(y)) for y in kept), rtol=1e-5)
+
+
 BOUNDS = [-1.0, 0.25, 0.75, 2.0]
 
 

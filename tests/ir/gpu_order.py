@@ -126,9 +126,9 @@ class BlockOrder:
         """Atomic operations of some threads, each on one element."""
         self.atomics.append(addresses)
         for lane, address in zip(map(int, lanes), map(int, addresses), strict=True):
+            before = self.device.released.get(address, {})
+            self._taken[lane] = together([self._taken.get(lane, {}), before])
             if lane in self._fenced:
-                before = self.device.released.get(address, {})
-                self._taken[lane] = together([self._taken.get(lane, {}), before])
                 self.device.released[address] = together([before, self._fenced[lane]])
 
     def barrier(self) -> None:

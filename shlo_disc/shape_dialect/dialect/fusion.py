@@ -192,7 +192,12 @@ class Windows(Fusion):
 @_kind("sort")
 @dataclass(frozen=True)
 class Sort(Fusion):
-    """Sorts along an axis. The second half of the results is scratch memory."""
+    """Sorts along an axis. The second half of the results is scratch memory.
+
+    parts: into how many parts each line is cut, which blocks sort and merge; 0 where a block has a whole line.
+    """
+
+    parts: Expr = Expr.const(0)
 
 
 @_kind("top_k")

@@ -5,7 +5,8 @@ A reduction of many elements to few results has too few blocks for a device, and
 many keys, a cumulative op of few long lines, or a product of a small result. The elements, the keys, or what the
 product sums over, its depth, are cut into parts, a block for each; blocks leave what they find in scratch memory, where
 others find it. Into how many parts is an expression of the sizes: axis 0 of that memory, further results of the fusion,
-which is 0 where nothing is cut. So one kernel serves all sizes, and what it computes depends on the sizes alone.
+which is 0 where nothing is cut. So one kernel serves all sizes, and what it computes depends on the sizes alone. A sort
+has scratch memory in any case: on its fusion stands into how many parts lines are cut.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     SPLIT,
     Gemm,
     RowReduce,
+    Sort,
     fusion_of,
     is_by_columns,
     is_fusion,
@@ -35,7 +37,7 @@ from shlo_disc.shape_dialect.symbolic.limits import NoLimit
 from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, terminator_of
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.fusion.grouping_patterns import depends_on_reduction
-from shlo_disc.transforms.fusion.split_work import Best, Called, Depth, Keys, Lines, Mask, Reductions, Work
+from shlo_disc.transforms.fusion.split_work import Best, Called, Depth, Keys, Lines, Mask, Reductions, Sorted, Work
 
 PARTS: Pattern[Reductions] = Pattern(
     "parts-over-blocks", "several blocks work on a result, and the last one combines parts"
@@ -46,6 +48,7 @@ MASK: Pattern[Mask] = Pattern(
 )
 KEYS: Pattern[Keys] = Pattern("keys-over-blocks", "several blocks have parts of the keys of few queries")
 BEST: Pattern[Best] = Pattern("best-over-blocks", "several blocks have parts of a line whose first elements are found")
+SORTS: Pattern[Sorted] = Pattern("runs-over-blocks", "several blocks sort parts of a line, and merge runs of them")
 DEPTH: Pattern[Depth] = Pattern("depth-over-blocks", "several blocks have parts of the depth of a product")
 
 
@@ -76,6 +79,7 @@ KEYS.requires("the program alone calls it")(_is_called_by_the_program)
 LINES.requires("the program alone calls it")(_is_called_by_the_program)
 MASK.requires("the program alone calls it")(_is_called_by_the_program)
 BEST.requires("the program alone calls it")(_is_called_by_the_program)
+SORTS.requires("the program alone calls it")(_is_called_by_the_program)
 
 
 @DEPTH.requires("nothing but the program, and fusions of a product with an epilogue, call it")
@@ -119,8 +123,9 @@ KEYS.requires("there may be many keys", _long)(_may_be_long)
 LINES.requires("lines may be long", _long)(_may_be_long)
 MASK.requires("the mask may be long", _long)(_may_be_long)
 BEST.requires("lines may be long", _long)(_may_be_long)
+SORTS.requires("lines may be long", _long)(_may_be_long)
 DEPTH.requires("the depth may be large", _long)(_may_be_long)
-_ALL: tuple[Pattern[Any], ...] = (PARTS, KEYS, LINES, MASK, BEST, DEPTH)
+_ALL: tuple[Pattern[Any], ...] = (PARTS, KEYS, LINES, MASK, BEST, SORTS, DEPTH)
 for _pattern in _ALL:
     _pattern.requires("there may be fewer blocks than a device has at work")(_may_be_few)
     _pattern.requires("the memory for parts has a bound that is known before an iteration reads its sizes")(_has_room)
@@ -147,6 +152,7 @@ def reserve_partials(module: ir.Module, facts: Facts, decisions: Decisions) -> N
         _split(LINES, LINES.match(Lines.of, known), decisions)
         _split(MASK, MASK.match(Mask.of, known), decisions)
         _split(BEST, BEST.match(Best.of, known), decisions)
+        _split_sort(SORTS.match(Sorted.of, known), decisions)
         _split_depth(DEPTH.match(partial(Depth.of, callers=inside), known), called, decisions)
 
 
@@ -157,6 +163,14 @@ def _split(pattern: Pattern[Found], found: Found | None, decisions: Decisions) -
     if found is not None and found.calls and decisions.take(pattern.name, found.calls[0].operation):
         for call, new in zip(found.calls, _reserve(found, found.calls), strict=True):
             _replace(call, new)
+
+
+def _split_sort(found: Sorted | None, decisions: Decisions) -> None:
+    """A sort has its scratch memory already: note into how many parts lines are cut."""
+    if found is not None and found.calls and decisions.take(SORTS.name, found.calls[0].operation):
+        what = fusion_of(found.function)
+        if isinstance(what, Sort):
+            set_fusion(found.function, replace(what, parts=found.facts.simplify(found.parts)))
 
 
 def _split_depth(found: Depth | None, called: dict[str, list[func.CallOp]], decisions: Decisions) -> None:

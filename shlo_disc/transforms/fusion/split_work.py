@@ -14,6 +14,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     Dot,
     Nonzero,
     Scan,
+    Sort,
     TopK,
     fusion_of,
     is_by_columns,
@@ -323,6 +324,46 @@ class Best(Work):
         """For each line the first elements of a part, of every operand."""
         dims = (self.blocks, Expr.const(self.count))
         return [(dims, element_type_of(v)) for v in self.op.operands]
+
+
+@dataclass(frozen=True)
+class Sorted(Work):
+    """A sort."""
+
+    op: ir.OpView
+
+    @staticmethod
+    def of(called: Called) -> Sorted | None:
+        """A kernel as a sort, if it is one."""
+        if not isinstance(fusion_of(called.function), Sort):
+            return None
+        ops = called.function.entry_block.operations
+        return Sorted(**vars(called), op=next(op for op in ops if op.operation.name == "stablehlo.sort"))
+
+    @property
+    def length(self) -> Expr:
+        """The elements of a line."""
+        return dims_of(self.op.operands[0])[-1]
+
+    @property
+    def least(self) -> int:
+        """The elements of a part, at least."""
+        return policy().part_columns
+
+    @property
+    def blocks(self) -> Expr:
+        """A block for each line."""
+        return product(dims_of(self.op.operands[0])[:-1])
+
+    @property
+    def wanted(self) -> Expr:
+        """A power of two: a part more would take another pass."""
+        return Expr.const(policy().merging_blocks)
+
+    @property
+    def memory(self) -> Memory:
+        """None: runs lie in the results and in the sort's own scratch memory."""
+        return []
 
 
 def _held(element: ir.Type) -> ir.Type:

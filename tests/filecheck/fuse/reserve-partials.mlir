@@ -102,3 +102,31 @@ func.func @main(%x: tensor<2x?xf32, [2, @n]>) -> tensor<2x3xf32> {
 // CHECK: %[[CALL:.*]]:2 = call @top_k_0({{.*}} -> (tensor<2x3xf32>, tensor<?x2x3xf32, [@"min(132, floordiv(n, 4096))*min(1, floordiv(min(132, floordiv(n, 4096)), 2))", 2, 3]>)
 // CHECK: return %[[CALL]]#0
 // CHECK: func.func private @top_k_0({{.*}} #disc.fusion<"top_k", {partials = 1 : i64
+
+// -----
+// A sort of long lines has its scratch memory already: it has parts, a power of two for each line at most.
+func.func @main(%x: tensor<2x?xf32, [2, @n]>) -> tensor<2x?xf32, [2, @n]> {
+  %s = "stablehlo.sort"(%x) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }) : (tensor<2x?xf32, [2, @n]>) -> tensor<2x?xf32, [2, @n]>
+  return %s : tensor<2x?xf32, [2, @n]>
+}
+// CHECK-LABEL: func.func @main
+// CHECK: %[[CALL:.*]]:2 = call @sort_0({{.*}} -> (tensor<2x?xf32, [2, @n]>, tensor<2x?xf32, [2, @n]>)
+// CHECK: return %[[CALL]]#0
+// CHECK: func.func private @sort_0({{.*}} #disc.fusion<"sort", {parts = @"min(128, floordiv(n, 4096))*min(1, floordiv(min(128, floordiv(n, 4096)), 2))"}>
+
+// -----
+// One of many lines has one block.
+func.func @main(%x: tensor<129x?xf32, [129, @n]>) -> tensor<129x?xf32, [129, @n]> {
+  %s = "stablehlo.sort"(%x) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }) : (tensor<129x?xf32, [129, @n]>) -> tensor<129x?xf32, [129, @n]>
+  return %s : tensor<129x?xf32, [129, @n]>
+}
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: parts
