@@ -79,8 +79,9 @@ def unsupported(fusion: func.FuncOp) -> list[Unsupported]:
 
 
 def is_call(fusion: func.FuncOp) -> bool:
-    """Tells whether a fusion is a runtime call: a collective (`runtime/native/cuda/collectives.cpp`), or a
-    function of the host's that the user registered (`runtime/native/cuda/host_call.cpp`).
+    """Tells whether a fusion is a runtime call: a collective (`runtime/native/cuda/collectives.cpp`), a Fourier
+    transform (`runtime/native/cuda/fft.cpp`), or a function of the host's that the user registered
+    (`runtime/native/cuda/host_call.cpp`).
 
     A handler of XLA's FFI is neither: on a GPU it would be told of the GPU's memory and stream.
     """
@@ -88,7 +89,7 @@ def is_call(fusion: func.FuncOp) -> bool:
     if kind_of(fusion) != "library":
         return False
     if library_function_of(first).custom is None:
-        return _library_function(first).startswith("collective_")
+        return _library_function(first).startswith(("collective_", "fft_"))
     found = find_custom_call(ir.StringAttr(first.attributes["call_target_name"]).value)
     return found is not None and found.convention == "c"
 

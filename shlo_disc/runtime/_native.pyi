@@ -349,6 +349,9 @@ class GpuDevice(Device):
 def open_nccl(names: Sequence[str]) -> None:
     """Open NCCL, by paths and names that it may be found by; once."""
 
+def open_fft(names: Sequence[str]) -> None:
+    """Open cuFFT, by paths and names that it may be found by; once."""
+
 def destroy_nccl_groups() -> int:
     """Destroy the communicators of all groups of GPUs; how many groups there were."""
 

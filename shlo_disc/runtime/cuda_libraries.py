@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 _BLAS = ("libcublasLt.so.13", "libcublasLt.so.12")
 _NCCL = ("libnccl.so.2",)
+_FFT = ("libcufft.so.12", "libcufft.so.11")
 
 
 def blas_names() -> list[str]:
@@ -21,6 +22,11 @@ def blas_names() -> list[str]:
 def nccl_names() -> list[str]:
     """The same for NCCL, which programs of several GPUs exchange arrays by."""
     return _names_of("nccl", _NCCL)
+
+
+def fft_names() -> list[str]:
+    """The same for cuFFT, which computes Fourier transforms."""
+    return _names_of("cufft", _FFT)
 
 
 def _names_of(library: str, names: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from shlo_disc.runtime import Client
+from tests.gpu import mock_fft
 from tests.gpu.emulated import fresh_client
 from tests.gpu.mock_driver import MockDriver, mock_driver
 
@@ -20,6 +21,12 @@ def driver() -> Iterator[MockDriver]:
     found.launches.clear()
     yield found
     assert found.mistakes == []
+
+
+@pytest.fixture(autouse=True)
+def transforms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs find the mock of cuFFT, which is built for the first that looks for it."""
+    monkeypatch.setattr("shlo_disc.runtime.executable.fft_names", lambda: [str(mock_fft.library())])
 
 
 @pytest.fixture

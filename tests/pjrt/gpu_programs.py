@@ -22,7 +22,7 @@ import numpy as np
 
 from shlo_disc.runtime import Client, clients
 from shlo_disc.runtime.native_module import plugin_programs
-from tests.gpu import mock_nccl
+from tests.gpu import mock_fft, mock_nccl
 from tests.gpu.emulated import install
 from tests.gpu.mock_driver import mock_driver
 
@@ -44,6 +44,7 @@ def over_mock_driver(devices: int = 2) -> None:
     mock_driver().devices = devices
     clients.gpu_client = functools.cache(lambda ordinal=0: Client.of_gpu(ordinal, uses_libraries=False))
     from shlo_disc.pjrt import compile as of_plugin
+    from shlo_disc.runtime import executable as of_runtime
 
     load = of_plugin._loaded
 
@@ -54,6 +55,8 @@ def over_mock_driver(devices: int = 2) -> None:
     of_plugin._loaded = load_emulated
     of_plugin.nccl_names = lambda: [str(mock_nccl.library())]
     mock_nccl.mock_nccl()
+    of_runtime.fft_names = lambda: [str(mock_fft.library())]
+    mock_fft.mock_fft()
 
 
 def compare(function: Callable[..., Any], *args: Any, rtol: float = 2e-5) -> None:
@@ -103,6 +106,15 @@ def one_compile_serves_new_shapes() -> None:
     assert after["compiled"] - before["compiled"] == 1, (before, after)
     assert after["compiled_symbolic"] - before["compiled_symbolic"] == 1, (before, after)
     assert after["instances"] - before["instances"] == 3, (before, after)
+
+
+@check
+def fourier_transforms() -> None:
+    for shape in ((2, 5), (3, 8), (4, 9), (3, 7)):
+        x = numbers(*shape)
+        compare(lambda x: jnp.abs(jnp.fft.fft2(jnp.sin(x))), x, rtol=1e-4)
+        compare(lambda x: jnp.fft.ihfft(x).real, x, rtol=1e-4)
+    assert not mock_fft.mock_fft().mistakes
 
 
 @check

@@ -112,11 +112,12 @@ _TESTS = "tests/run/test_ops_fft.py"
 
 OPS = (
     *define(
-        "library", "fft", {"f32", "f64"} | COMPLEX, infer=_infer_fft, relate=_relate_fft,
+        "library", "fft", {"f32", "f64"} | COMPLEX, gpu={"f32", "f64"} | COMPLEX, infer=_infer_fft, relate=_relate_fft,
         dynamic_form=DynamicForm(_form_of_fft), tests=_TESTS,
     ),
     OpDef(
         f"@{TARGET}", "library", frozenset({"f32", "f64", "i32", "i64"}) | COMPLEX, frozenset(),
-        check=_check_fft, infer=_infer_custom_fft, tests=_TESTS,
+        gpu_dtypes=frozenset({"f32", "f64", "i32", "i64"}) | COMPLEX, check=_check_fft, infer=_infer_custom_fft,
+        tests=_TESTS,
     ),
 )  # fmt: skip

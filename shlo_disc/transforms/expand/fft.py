@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fourier transforms become calls of the native runtime.
 
-A call transforms along neighbouring axes. What is real has one call for its last axis and one for the others.
+A call transforms along neighbouring axes. What is real has one call for its last axis and one for the others. cuFFT
+does not divide inverse transforms by the number of their elements: the program does, by ops that are fused with others.
 """
 
 from __future__ import annotations
 
+from shlo_disc.shape_dialect.build import constant, convert, create, divide, multiply, size
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.fft import fft_of
@@ -38,15 +41,29 @@ def _fft(op: ir.OpView) -> bool:
     else:
         inverse = transform.kind == "IFFT"
         value = _call(value, result, COMPLEX_TO_COMPLEX, rank=transform.rank, inverse=inverse)
+    if transform.kind in ("IFFT", "IRFFT") and policy().plain_transforms:
+        value = _divided(value, product(dims_of(value)[-transform.rank :]))
     op.results[0].replace_all_uses_with(value)
     return True
+
+
+def _divided(value: ir.Value, elements: Expr) -> ir.Value:
+    """A transform divided by the number of its elements."""
+    dims, element = dims_of(value), element_type_of(value)
+    real = element.element_type if isinstance(element, ir.ComplexType) else element
+    count = convert(size(elements, ir.IntegerType.get_signless(64), dims), real)
+    factor = divide(constant(1, real, dims), count)
+    if element == real:
+        return multiply(value, factor)
+    parts = [multiply(create(part, [value], factor.type), factor) for part in ("real", "imag")]
+    return create("complex", parts, value.type)
 
 
 def _call(value: ir.Value, result: ir.Type, kind: int, *, rank: int, skip: int = 0, inverse: bool = False) -> ir.Value:
     wide = "f64" in str(element_type_of(value))
     dims = dims_of(value if kind == REAL_TO_COMPLEX else result)
     axes = range(len(dims) - skip - rank, len(dims) - skip)
-    total = product(dims)
+    total = Expr.const(0) if policy().plain_transforms else product(dims)
     needs = [_workspace(dims[a], product(d for i, d in enumerate(dims) if i != a), 8 if wide else 4) for a in axes]
     workspace = Expr.maximum(*needs) if total.constant != 0 else Expr.const(0)
     parameters = {"kind": kind, "inverse": int(inverse), "rank": rank, "skip": skip}

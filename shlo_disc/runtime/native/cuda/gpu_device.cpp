@@ -7,6 +7,7 @@
 #include "host_call.h"
 #include "kernels/library_call.h"
 #include "product_choice.h"
+#include "program/processors.h"
 #include "tensor_map.h"
 
 #include <algorithm>
@@ -58,6 +59,16 @@ template <typename Body> void guarded(Body body) noexcept {
   }
 }
 
+/// A Fourier transform as a function that call sites are bound to.
+class Transform : public LibraryFunction {
+public:
+  explicit Transform(Fft &fft) : fft_(fft) {}
+  void run(const Call &call) const override { fft_.run(call); }
+
+private:
+  Fft &fft_; // of the device
+};
+
 bool waits_for_each_kernel() {
   const char *value = std::getenv("CUDA_LAUNCH_BLOCKING");
   return value && std::string_view(value) != "" && std::string_view(value) != "0";
@@ -70,8 +81,13 @@ public:
       : device_(std::move(device)), gpu_(device_->gpu()), graphs_(std::move(graphs)), calls_(calls) {
     for (const CallSpec &spec : calls_) {
       host_calls_.push_back(spec.custom ? std::make_unique<HostCall>(gpu_, spec) : nullptr);
-      if (!spec.custom)
+      transforms_.emplace_back();
+      if (is_fft(spec)) {
+        check_fft(spec);
+        transforms_.back() = {spec, std::make_shared<Transform>(device_->fft())};
+      } else if (!spec.custom) {
         check_collective(spec);
+      }
     }
     if (!kernels.empty())
       module_ = std::make_unique<Module>(gpu_, std::string(code));
@@ -182,12 +198,14 @@ private:
   }
 
   static void call(const DiscRuntime *runtime, int64_t index, const int64_t *words, int64_t) {
-    given.asks = true; // what it does depends on the participant, which no graph knows, or is the host's
+    given.asks = true; // what it does depends on the participant, which no graph knows, is the host's, or takes memory
     guarded([&] {
       const GpuCommands &commands = self(runtime);
       auto number = static_cast<size_t>(index);
       if (const std::unique_ptr<HostCall> &call = commands.host_calls_.at(number))
         return call->run(words, index);
+      if (const std::optional<BoundCall> &transform = commands.transforms_.at(number))
+        return transform->run(default_device()->pool, words, index, nullptr);
       run_collective(*commands.gpu_, commands.calls_.at(number), index, words);
     });
   }
@@ -231,7 +249,8 @@ private:
   std::unique_ptr<Module> module_;
   std::vector<Entry> kernels_;
   std::vector<CallSpec> calls_;
-  std::vector<std::unique_ptr<HostCall>> host_calls_; // by call; null for collectives
+  std::vector<std::unique_ptr<HostCall>> host_calls_;     // by call; null for others
+  std::vector<std::optional<BoundCall>> transforms_;      // by call
 };
 
 } // namespace
@@ -247,7 +266,7 @@ GpuDevice::GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache
                      std::shared_ptr<Graphs> graphs)
     : Device(std::make_shared<Allocator>(live_limit, cache_limit, std::make_shared<GpuMemory>(gpu, graphs))),
       gpu_(std::move(gpu)), blas_(gpu_, allocator, std::move(blas_names), may_use_tf32, fuses_products),
-      graphs_(std::move(graphs)) {}
+      fft_(gpu_, allocator), graphs_(std::move(graphs)) {}
 
 void GpuDevice::write(void *to, const void *from, int64_t bytes) {
   gpu_->write(address_of(to), from, static_cast<size_t>(bytes));

@@ -4,6 +4,7 @@
 
 #include "blas.h"
 #include "core/device.h"
+#include "fft.h"
 #include "gpu.h"
 #include "graphs.h"
 
@@ -41,12 +42,16 @@ public:
   /// What multiplies matrices on it.
   Blas &blas() { return blas_; }
 
+  /// What computes Fourier transforms on it.
+  Fft &fft() { return fft_; }
+
 private:
   GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit, std::vector<std::string> blas_names,
             bool may_use_tf32, std::optional<bool> fuses_products, std::shared_ptr<Graphs> graphs);
 
   std::shared_ptr<Gpu> gpu_;
   Blas blas_;
+  Fft fft_;
   std::shared_ptr<Graphs> graphs_;
 };
 

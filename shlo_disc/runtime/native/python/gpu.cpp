@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "cuda/gpu_device.h"
 #include "cuda/gpu_run.h"
+#include "cuda/fft_library.h"
 #include "cuda/nccl_library.h"
 #include "without_gil.h"
 
@@ -108,6 +109,9 @@ void bind_gpu(nb::module_ &module) {
   module.def(
       "open_nccl", [](const std::vector<std::string> &names) { without_gil([&] { cuda::NcclLibrary::open(names); }); },
       nb::arg("names"), "Open NCCL, by paths and names that it may be found by; once.");
+  module.def(
+      "open_fft", [](const std::vector<std::string> &names) { without_gil([&] { cuda::FftLibrary::open(names); }); },
+      nb::arg("names"), "Open cuFFT, by paths and names that it may be found by; once.");
   module.def(
       "destroy_nccl_groups", [] { return without_gil([] { return cuda::GpuRun::forget(); }); },
       "Destroy the communicators of all groups of GPUs; how many groups there were.");
