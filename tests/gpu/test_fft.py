@@ -110,6 +110,7 @@ def test_plans_are_kept(library: mock_fft.MockFft, client: Client) -> None:
     assert library.calls.count("cufftXtExec") == 5
 
 
+@pytest.mark.slow
 def test_few_plans_are_kept(library: mock_fft.MockFft, client: Client) -> None:
     before = len(library.plans)
     run = loaded(compiled(jnp.fft.fft, "b, n", "complex64"), client)

@@ -108,6 +108,7 @@ def test_lengths_around_parts() -> None:
     check(keys(), ordered, *([line(n)] for n in lengths))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_parts")
 def test_as_many_parts_as_there_are_blocks() -> None:
     check(keys(), ordered, [line(40 * PART + 1)])
@@ -141,6 +142,7 @@ def test_lengths_around_parts_of_the_usual_size() -> None:
     check(keys(), ordered, *([line(n, most=3000)] for n in (2 * part - 1, 2 * part, 3 * part + 1)))
 
 
+@pytest.mark.slow
 def test_two_runs_that_are_in_order_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of a run comes before the other one, or behind it, or all are equal."""
     set_parts(monkeypatch, PART)
@@ -169,6 +171,7 @@ def test_values_that_are_no_numbers_and_zeros_of_both_signs(dtype: str) -> None:
     check(keys(dtype), ordered, [found], [-found], [np.full_like(found, np.nan)])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_parts")
 def test_descending_order() -> None:
     def function(x: Any) -> Any:
@@ -181,6 +184,7 @@ def test_descending_order() -> None:
     check(lowered(function, ("b, n", "float32")), wanted, [line(5 * PART + 3, lines=2)])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_parts")
 def test_several_keys_and_others_beside_them() -> None:
     def function(x: Any, y: Any, z: Any) -> Any:
