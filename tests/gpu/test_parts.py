@@ -132,6 +132,7 @@ def test_sorts_of_a_long_line_in_calls_and_graphs(driver: MockDriver) -> None:
     assert driver.mistakes == []
 
 
+@pytest.mark.slow
 def test_a_loop_sorts_as_many_elements_as_its_iterations_keep() -> None:
     """A line whose length an iteration reads: the memory of a sort has the bound that all of the line has."""
 

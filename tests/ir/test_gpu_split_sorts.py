@@ -102,6 +102,7 @@ def keys(dtype: str = "float32") -> Compilation:
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_parts")
 def test_lengths_around_parts() -> None:
     lengths = (0, 1, PART - 1, PART, PART + 1, 2 * PART - 1, 2 * PART, 2 * PART + 1, 5 * PART - 1, 9 * PART + 7)

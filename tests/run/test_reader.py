@@ -109,6 +109,7 @@ def test_damaged_programs(seed: int) -> None:
         assert str(error)
 
 
+@pytest.mark.slow
 def test_changes_that_end_readers() -> None:
     for data in importlib.import_module("tests.pjrt.test_damaged_programs").fatal_artifacts():
         try:
