@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "fft_library.h"
 
-#include <dlfcn.h>
+#include "shared_library.h"
+
 #include <iterator>
 #include <mutex>
 #include <optional>
@@ -19,27 +20,17 @@ constexpr const char *kStatusNames[] = {
     "CUFFT_INTERNAL_ERROR", "CUFFT_EXEC_FAILED",  "CUFFT_SETUP_FAILED", "CUFFT_INVALID_SIZE", "CUFFT_UNALIGNED_DATA",
 };
 
-/// The address of a function of the library. Throws Error(device) where an old one lacks it.
-void *find(void *library, const std::string &name, const char *function) {
-  if (void *address = dlsym(library, function))
-    return address;
-  throw Error(ErrorKind::device,
-              "the cuFFT at " + name + " is too old: it has no " + function + "; install nvidia-cufft");
-}
-
 } // namespace
 
 void FftLibrary::open(const std::vector<std::string> &names) {
   std::lock_guard lock(mutex);
   if (opened)
     return;
-  for (const std::string &name : names) {
-    void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-      continue;
+  if (std::optional<SharedLibrary> library = SharedLibrary::open(names)) {
     FftLibrary found;
 #define DISC_FFT_FIND(member, function, parameters)                                                                    \
-  found.member = reinterpret_cast<decltype(found.member)>(find(library, name, #function));
+  found.member =                                                                                                       \
+      reinterpret_cast<decltype(found.member)>(library->find(#function, "cuFFT", "install nvidia-cufft"));
     DISC_FFT_FUNCTIONS(DISC_FFT_FIND)
 #undef DISC_FFT_FIND
     opened = found;
