@@ -12,7 +12,7 @@
 #include "kernels/dot.h"
 #include "core/error.h"
 #include "program/executable.h"
-#include "kernels/gemm.h"
+#include "kernels/dot_batch.h"
 #include "kernels/gemm_formats.h"
 #include "kernels/packing.h"
 #include "kernels/lapack.h"

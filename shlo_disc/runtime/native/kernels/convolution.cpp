@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "convolution.h"
 
+#include "dot_batch.h"
 #include "gemm.h"
 #include "gemm_blocks.h"
 #include "core/command_clock.h"

@@ -3,6 +3,7 @@
 
 #include "blas.h"
 #include "few_rows.h"
+#include "dot_batch.h"
 #include "gemm.h"
 #include "gemm_blocks.h"
 #include "gemm_formats.h"

@@ -2,7 +2,7 @@
 #include "few_rows.h"
 
 #include "core/strided_copy.h"
-#include "gemm.h"
+#include "dot_batch.h"
 #include "gemm_blocks.h"
 #include "row_sums.h"
 #include "strip_products.h"

@@ -21,22 +21,6 @@ public:
 /// `packed` may be null. With a source, A's address and strides are 0, and the format is one of elements as they are.
 void run_gemm(ThreadPool &pool, const DiscDot &dot, const RowSource *source = nullptr);
 
-/// How many matrices the batch has.
-int64_t entries_of(const DiscDot &dot);
-
-/// Where matrix `entry` of a batch with these strides begins, in elements.
-int64_t batch_offset(const DiscDot &dot, int64_t entry, const int64_t *strides);
-
 constexpr int64_t kMostProducts = 8; // of one A at once, as in transforms/fusion/products.py
-
-bool has_tile_epilogue(const DiscDot &dot);
-bool has_row_epilogue(const DiscDot &dot);
-
-/// The epilogue of a tile of sums: `rows` rows from `row`, counted through the batch, of the columns [column, past).
-void run_tile_epilogue(const DiscDot &dot, int64_t row, int64_t rows, const void *sums, int64_t step, int64_t column,
-                       int64_t past);
-
-/// The epilogue of all rows, if it is one of whole rows.
-void run_row_epilogue(ThreadPool &pool, const DiscDot &dot);
 
 } // namespace disc

@@ -2,7 +2,7 @@
 #include "outer_product.h"
 
 #include "core/aligned.h"
-#include "gemm.h"
+#include "dot_batch.h"
 #include "gemm_blocks.h"
 #include "gemm_formats.h"
 

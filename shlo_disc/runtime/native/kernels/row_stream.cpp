@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "row_stream.h"
 
-#include "gemm.h"
+#include "dot_batch.h"
 #include "gemm_blocks.h"
 #include "row_ranges.h"
 #include "row_sums.h"

@@ -2,7 +2,7 @@
 #include "vector_product.h"
 
 #include "blas.h"
-#include "gemm.h"
+#include "dot_batch.h"
 
 #include <algorithm>
 #include <utility>

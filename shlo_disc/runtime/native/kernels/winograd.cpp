@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "winograd.h"
 
-#include "gemm.h"
+#include "dot_batch.h"
 #include "gemm_blocks.h"
 
 #include <algorithm>
