@@ -323,8 +323,8 @@ def test_blocks_wait_for_the_parts_of_their_runs() -> None:
 
 @pytest.mark.parametrize("barrier", range(COUNTS[r"gpu\.barrier"]))
 def test_no_barrier_can_be_left_out(monkeypatch: pytest.MonkeyPatch, barrier: int) -> None:
-    """Those of merges matter where parts have several tiles and are merged in several steps, one of them where threads
-    that merge are fewer than those of a block."""
+    """Barriers of merges matter where parts have several tiles and are merged in several steps, one of them where
+    threads that merge are fewer than those of a block."""
     is_of_merge = 3 <= barrier <= 7 or barrier == 13
     set_parts(monkeypatch, TILE + 200 if is_of_merge else PART)
     monkeypatch.setattr(sort_tile, "MOST_WIDTH", 2 * THREADS)

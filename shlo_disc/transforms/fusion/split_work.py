@@ -288,21 +288,10 @@ class Depth(Work):
 
 
 @dataclass(frozen=True)
-class Best(Work):
-    """The first elements of sorted lines."""
+class _SortedLines(Work):
+    """Lines along the last axis that are sorted, or of which the first elements are found."""
 
     op: ir.OpView
-    count: int
-
-    @staticmethod
-    def of(called: Called) -> Best | None:
-        """A kernel as one that finds them, if it is one."""
-        if not isinstance(fusion_of(called.function), TopK):
-            return None
-        ops = called.function.entry_block.operations
-        op = next(op for op in ops if op.operation.name == "stablehlo.sort")
-        count = dims_of(terminator_of(called.function.entry_block).operands[0])[-1].constant or 0
-        return Best(**vars(called), op=op, count=count)
 
     @property
     def length(self) -> Expr:
@@ -318,6 +307,26 @@ class Best(Work):
     def blocks(self) -> Expr:
         """A block for each line."""
         return product(dims_of(self.op.operands[0])[:-1])
+
+
+def _sort_in(called: Called) -> ir.OpView:
+    """The sort of a kernel that has one."""
+    return next(op for op in called.function.entry_block.operations if op.operation.name == "stablehlo.sort")
+
+
+@dataclass(frozen=True)
+class Best(_SortedLines):
+    """The first elements of sorted lines."""
+
+    count: int
+
+    @staticmethod
+    def of(called: Called) -> Best | None:
+        """A kernel as one that finds them, if it is one."""
+        if not isinstance(fusion_of(called.function), TopK):
+            return None
+        count = dims_of(terminator_of(called.function.entry_block).operands[0])[-1].constant or 0
+        return Best(**vars(called), op=_sort_in(called), count=count)
 
     @property
     def memory(self) -> Memory:
@@ -327,33 +336,15 @@ class Best(Work):
 
 
 @dataclass(frozen=True)
-class Sorted(Work):
+class Sorted(_SortedLines):
     """A sort."""
-
-    op: ir.OpView
 
     @staticmethod
     def of(called: Called) -> Sorted | None:
         """A kernel as a sort, if it is one."""
         if not isinstance(fusion_of(called.function), Sort):
             return None
-        ops = called.function.entry_block.operations
-        return Sorted(**vars(called), op=next(op for op in ops if op.operation.name == "stablehlo.sort"))
-
-    @property
-    def length(self) -> Expr:
-        """The elements of a line."""
-        return dims_of(self.op.operands[0])[-1]
-
-    @property
-    def least(self) -> int:
-        """The elements of a part, at least."""
-        return policy().part_columns
-
-    @property
-    def blocks(self) -> Expr:
-        """A block for each line."""
-        return product(dims_of(self.op.operands[0])[:-1])
+        return Sorted(**vars(called), op=_sort_in(called))
 
     @property
     def wanted(self) -> Expr:
