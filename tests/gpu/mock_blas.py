@@ -20,7 +20,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.gpu.mock_driver import mock_driver
-from tests.gpu.mock_library import make_library
+from tests.gpu.mock_library import MockFunctions, Refused, make_library
 
 SUCCESS, INVALID_VALUE, EXECUTION_FAILED, NOT_SUPPORTED, UNKNOWN = 0, 7, 13, 15, 14
 NAMES = {
@@ -44,14 +44,6 @@ WITH_EPILOGUE = {kinds for kinds in TAKEN if kinds[1] == 0}
 VERSION = 130200
 WORKSPACE = 4096
 """Bytes that each algorithm asks for."""
-
-
-class Refused(Exception):
-    """A function of the library that gives an error."""
-
-    def __init__(self, status: int):
-        super().__init__(NAMES.get(status, str(status)))
-        self.status = status
 
 
 @dataclass
@@ -109,15 +101,15 @@ def _rounded(factor: np.ndarray) -> np.ndarray:
     return ((bits + np.uint32(0x0FFF) + ((bits >> np.uint32(13)) & np.uint32(1))) & np.uint32(0xFFFFE000)).view("f4")
 
 
-class MockBlas:
-    """The library. `fails`: what the next call of a function is to give."""
+class MockBlas(MockFunctions):
+    """The library."""
+
+    INVALID, INTERNAL = INVALID_VALUE, UNKNOWN
 
     def __init__(self) -> None:
+        super().__init__()
         self.refuses = False
         """True if no problem has an algorithm."""
-        self.fails: dict[str, int] = {}
-        self.mistakes: list[str] = []
-        self.calls: list[str] = []
         self.products: list[tuple[int, tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]] = []
         """The compute type and the layouts of A, B and D of every product that was given."""
         self.epilogues: list[int] = []
@@ -131,26 +123,6 @@ class MockBlas:
     def live_handles(self) -> list[str]:
         """The handles that were created and not destroyed."""
         return sorted(type(handle).__name__ for handle in self._handles.values())
-
-    def call(self, name: str, arguments: Sequence[int]) -> int:
-        """Calls the library's function `name`, and returns its status."""
-        self.calls.append(name)
-        if name in self.fails:
-            return self.fails.pop(name)
-        function = getattr(self, name)
-        try:
-            return function(*arguments[: function.__code__.co_argcount - 1]) or SUCCESS
-        except Refused as error:
-            return error.status
-        except Exception as error:
-            self.mistakes.append(f"{name}: {error!r}")
-            return UNKNOWN
-
-    def require(self, is_right: bool, what: str) -> None:
-        """Keep a mistake of the caller's."""
-        if not is_right:
-            self.mistakes.append(what)
-            raise Refused(INVALID_VALUE)
 
     def _new(self, out: int, thing: Any) -> None:
         number = next(self._numbers)

@@ -18,20 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from tests.gpu.mock_driver import mock_driver
-from tests.gpu.mock_library import make_library
+from tests.gpu.mock_library import MockFunctions, make_library
 
-SUCCESS, INVALID_PLAN, ALLOC_FAILED, INVALID_VALUE, INTERNAL_ERROR = 0, 1, 2, 4, 5
+ALLOC_FAILED, INVALID_VALUE, INTERNAL_ERROR = 2, 4, 5
 TYPES = {0: np.float32, 1: np.float64, 4: np.complex64, 5: np.complex128}
 WORKSPACE = 512
 FORWARD, INVERSE = -1, 1
-
-
-class Refused(Exception):
-    """A function of the library that gives an error."""
-
-    def __init__(self, status: int):
-        super().__init__(status)
-        self.status = status
 
 
 @dataclass
@@ -73,36 +65,21 @@ def _longs(address: int, count: int) -> tuple[int, ...]:
     return tuple((ctypes.c_longlong * count).from_address(address))
 
 
-class MockFft:
-    """The library. `fails`: what the next call of a function is to give."""
+class MockFft(MockFunctions):
+    """The library."""
+
+    INVALID, INTERNAL = INVALID_VALUE, INTERNAL_ERROR
 
     def __init__(self) -> None:
-        self.fails: dict[str, int] = {}
-        self.mistakes: list[str] = []
-        self.calls: list[str] = []
+        super().__init__()
         self.plans: dict[int, Plan] = {}
         self._numbers = itertools.count(1)
 
     def call(self, name: str, arguments: Sequence[int]) -> int:
-        """Calls the library's function `name`, and returns its status."""
-        self.calls.append(name)
-        if name in self.fails:
-            return self.fails.pop(name)
-        function = getattr(self, name)
-        try:
-            self.require(bool(getattr(mock_driver()._thread, "contexts", None)), f"{name} without a context")
-            return function(*arguments[: function.__code__.co_argcount - 1]) or SUCCESS
-        except Refused as error:
-            return error.status
-        except Exception as error:
-            self.mistakes.append(f"{name}: {error!r}")
-            return INTERNAL_ERROR
-
-    def require(self, is_right: bool, what: str) -> None:
-        """Keep a mistake of the caller's."""
-        if not is_right:
-            self.mistakes.append(what)
-            raise Refused(INVALID_VALUE)
+        """Calls the library's function `name` in the thread's context, and returns its status."""
+        if not getattr(mock_driver()._thread, "contexts", None):
+            self.mistakes.append(f"{name} without a context")
+        return super().call(name, arguments)
 
     def _plan(self, number: int) -> Plan:
         self.require(_int(number) in self.plans, "no plan")

@@ -6,11 +6,13 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import inspect
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 _ARGUMENTS = 22
 """Words that each function takes, which are more than any has; those that a caller does not give may be anything.
@@ -22,6 +24,54 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
 
 _LOADED: list[object] = []
 """Objects that have to live as long as the libraries."""
+
+
+class Refused(Exception):
+    """A function of a library that gives an error."""
+
+    def __init__(self, status: int):
+        super().__init__(status)
+        self.status = status
+
+
+class MockFunctions:
+    """Functions of a library, as methods that take words and raise `Refused`, or return a status if not None.
+
+    fails: what the next call of a function is to give. mistakes: of the caller. calls: the functions called so far.
+    """
+
+    SUCCESS: ClassVar[int] = 0
+    INVALID: ClassVar[int]
+    """The status for what no caller may give."""
+    INTERNAL: ClassVar[int]
+    """The status where the mock itself fails."""
+
+    def __init__(self) -> None:
+        self.fails: dict[str, int] = {}
+        self.mistakes: list[str] = []
+        self.calls: list[str] = []
+
+    def call(self, name: str, arguments: Sequence[int]) -> int:
+        """Calls the library's function `name`, and returns its status."""
+        self.calls.append(name)
+        if name in self.fails:
+            return self.fails.pop(name)
+        try:
+            function = getattr(self, name)
+            code = function.__code__
+            taken = len(arguments) if code.co_flags & inspect.CO_VARARGS else code.co_argcount - 1
+            return function(*arguments[:taken]) or self.SUCCESS
+        except Refused as error:
+            return error.status
+        except Exception as error:
+            self.mistakes.append(f"{name}: {error!r}")
+            return self.INTERNAL
+
+    def require(self, is_right: bool, what: str) -> None:
+        """Keep a mistake of the caller's."""
+        if not is_right:
+            self.mistakes.append(what)
+            raise Refused(self.INVALID)
 
 
 def make_library(name: str, functions: Sequence[str], call: Callable[..., int], *, closed: int) -> Path:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from tests.gpu.mock_driver import FIRST_CONTEXT, OfThread, mock_driver
-from tests.gpu.mock_library import make_library
+from tests.gpu.mock_library import MockFunctions, Refused, make_library
 from tests.gpu.mock_nccl_meeting import Meeting, make_id, name_of
 from tests.gpu.mock_streams import PATIENCE
 
@@ -37,16 +37,7 @@ TYPES = {0: "i1", 1: "u1", 2: "i4", 3: "u4", 4: "i8", 5: "u8", 6: "f2", 7: "f4",
 CONFIG = (24, 0xCAFEBEEF, 21400, 0)
 """The only ncclConfig_t that is expected: bytes, magic number, version, and that calls do not block."""
 _TURNS = 2  # questions after which work that is late is in its stream
-_VARARGS = 4  # inspect.CO_VARARGS
 REDUCTIONS = {0: np.add, 1: np.multiply, 2: np.fmax, 3: np.fmin}
-
-
-class Refused(Exception):
-    """A function of the library that gives an error."""
-
-    def __init__(self, status: int):
-        super().__init__(NAMES.get(status, str(status)))
-        self.status = status
 
 
 @dataclass
@@ -102,13 +93,14 @@ class Comm:
         return self.clique.meeting is None
 
 
-class MockNccl:
-    """The library. `fails`: what the next call of a function is to give."""
+class MockNccl(MockFunctions):
+    """The library."""
+
+    INVALID = INVALID_ARGUMENT
+    INTERNAL = INTERNAL
 
     def __init__(self) -> None:
-        self.fails: dict[str, int] = {}
-        self.mistakes: list[str] = []
-        self.calls: list[str] = []
+        super().__init__()
         self.cliques: list[Clique] = []
         self.version = 22805
         self._comms: dict[int, Comm] = {}
@@ -123,27 +115,9 @@ class MockNccl:
         return len(self._comms)
 
     def call(self, name: str, arguments: Sequence[int]) -> int:
-        """Calls the library's function `name`, and returns its status."""
+        """Calls the library's function `name`, one at a time, and returns its status."""
         with self._changed:
-            self.calls.append(name)
-            if name in self.fails:
-                return self.fails.pop(name)
-            function = getattr(self, name)
-            try:
-                code = function.__code__
-                taken = len(arguments) if code.co_flags & _VARARGS else code.co_argcount - 1
-                return function(*arguments[:taken]) or SUCCESS
-            except Refused as error:
-                return error.status
-            except Exception as error:
-                self.mistakes.append(f"{name}: {error!r}")
-                return INTERNAL
-
-    def require(self, is_right: bool, what: str) -> None:
-        """Keep a mistake of the caller's."""
-        if not is_right:
-            self.mistakes.append(what)
-            raise Refused(INVALID_ARGUMENT)
+            return super().call(name, arguments)
 
     def _comm(self, number: int) -> Comm:
         self.require(number in self._comms, f"{number:#x} is no communicator, or was destroyed before")

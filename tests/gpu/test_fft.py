@@ -124,14 +124,28 @@ def test_few_plans_are_kept(library: mock_fft.MockFft, client: Client) -> None:
 def test_a_step_that_fails_names_the_line(library: mock_fft.MockFft, client: Client) -> None:
     run = loaded(compiled(jnp.fft.fft, "b, n", "complex64"), client)
     x = numbers((3, 4), np.complex64)
-    library.fails["cufftXtMakePlanMany"] = mock_fft.ALLOC_FAILED
-    with pytest.raises(DeviceError, match=r"a Fourier transform at .*by cuFFT \(GPU \d+\): CUFFT_ALLOC_FAILED"):
+    library.fails["cufftXtMakePlanMany"] = mock_fft.INTERNAL_ERROR
+    with pytest.raises(DeviceError, match=r"a Fourier transform at .*by cuFFT \(GPU \d+\): CUFFT_INTERNAL_ERROR"):
         run(x)
     np.testing.assert_allclose(np.asarray(run(x)), np.fft.fft(x), atol=1e-5)
     library.fails["cufftXtExec"] = 77
     with pytest.raises(DeviceError, match="error 77"):
         run(x)
     np.testing.assert_allclose(np.asarray(run(x)), np.fft.fft(x), atol=1e-5)
+
+
+def test_a_plan_without_memory_gets_that_of_freed_blocks(library: mock_fft.MockFft, client: Client) -> None:
+    run = loaded(compiled(lambda x: jnp.fft.fft(x + 1), "b, n", "complex64"), client)
+    x = numbers((3, 4), np.complex64)
+    run(x)
+    assert client.devices()[0].memory_stats()["cached_bytes"] > 0
+    library.fails["cufftXtMakePlanMany"] = mock_fft.ALLOC_FAILED
+    np.testing.assert_allclose(np.asarray(run(x[:2])), np.fft.fft(x[:2] + 1), atol=1e-5)
+    assert library.calls.count("cufftXtMakePlanMany") == 3
+    client.trim()
+    library.fails["cufftCreate"] = mock_fft.ALLOC_FAILED
+    with pytest.raises(DeviceError, match="CUFFT_ALLOC_FAILED"):
+        run(x[:1])
 
 
 def test_names_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ Transforms transforms_of(const Call &call) {
 
 } // namespace
 
-bool is_fft(const CallSpec &spec) { return spec.target == "fft_f32" || spec.target == "fft_f64"; }
+bool is_fft(const CallSpec &spec) { return !spec.custom && (spec.target == "fft_f32" || spec.target == "fft_f64"); }
 
 void check_fft(const CallSpec &spec) {
   int64_t kind = spec.attribute("kind"), rank = spec.attribute("rank"), skip = spec.attribute("skip");
@@ -123,11 +123,16 @@ Fft::Plan &Fft::plan_for(const FftProblem &problem, const std::string &what) {
   std::ranges::copy(problem.source.sizes, source.begin());
   std::ranges::copy(problem.target.sizes, target.begin());
   bool is_wide = problem.source.type == FftType::r64f || problem.source.type == FftType::c64f;
-  library.check(library.make_plan(plan->handle, static_cast<int>(problem.rank), lengths.data(), source.data(),
-                                  problem.stride, problem.source.distance, problem.source.type, target.data(),
-                                  problem.stride, problem.target.distance, problem.target.type, problem.batch,
-                                  &plan->workspace, is_wide ? FftType::c64f : FftType::c32f),
-                what);
+  auto make = [&] {
+    return library.make_plan(plan->handle, static_cast<int>(problem.rank), lengths.data(), source.data(),
+                             problem.stride, problem.source.distance, problem.source.type, target.data(),
+                             problem.stride, problem.target.distance, problem.target.type, problem.batch,
+                             &plan->workspace, is_wide ? FftType::c64f : FftType::c32f);
+  };
+  FftStatus status = make();
+  if (status == kFftNoMemory && allocator_->trim() > 0)
+    status = make();
+  library.check(status, what);
   library.check(library.set_stream(plan->handle, gpu_->stream()), what);
   plans_.emplace_front(problem, std::move(plan));
   by_problem_.emplace(problem, plans_.begin());

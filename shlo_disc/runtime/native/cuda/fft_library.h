@@ -13,6 +13,7 @@
 namespace disc::cuda {
 
 using FftStatus = int; // cufftResult
+constexpr FftStatus kFftNoMemory = 2;
 using FftHandle = int; // cufftHandle
 
 // cudaDataType_t
