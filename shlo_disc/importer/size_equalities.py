@@ -241,9 +241,10 @@ def _responsible(frame: Any, *sizes: Any) -> Any:
     has_remainder = any(_HAS_REMAINDER.search(str(size)) for size in sizes) and not file.startswith(_SIZES_OF_JAX)
     if not has_remainder and frame.f_code.co_name not in _COMPUTE_BY_IT:
         return None
-    while frame is not None and is_of_jax(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
+    caller = frame
+    while caller is not None and is_of_jax(caller.f_code.co_filename):
+        caller = caller.f_back
+    return caller or frame
 
 
 _HAS_REMAINDER = re.compile(r"\bmod\(")
