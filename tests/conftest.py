@@ -67,6 +67,7 @@ THINNED = {
     "tests/ir/test_opt_stages": 2,
     "tests/ir/test_reentry": 3,
     "tests/pjrt/": 8,
+    "tests/run/test_functions_of_jax": 100,
     "tests/run/test_jax_harnesses": 10,
     "tests/run/test_models": 20,
     "tests/run/test_ops_": 40,
@@ -77,7 +78,7 @@ THINNED = {
 }
 """Tests that are many rows of a table: one of so many runs by default, the others count as slow."""
 
-WHOLE = ("::test_fixed_defect[", "::test_lengths_around_a_block[")
+WHOLE = ("::test_fixed_defect[", "::test_lengths_around_a_block[", "::test_gradients_by_symbolic_lengths[")
 """Tests in these files of which all rows run: each was wrong once."""
 
 

@@ -238,8 +238,10 @@ def _responsible(frame: Any, *sizes: Any) -> Any:
     """
     if frame is None or not is_of_jax(file := frame.f_code.co_filename):
         return frame
-    has_remainder = any(_HAS_REMAINDER.search(str(size)) for size in sizes) and not file.startswith(_SIZES_OF_JAX)
-    if not has_remainder and frame.f_code.co_name not in _COMPUTE_BY_IT:
+    asked_by, is_computed = frame.f_code.co_name, file.startswith(_SIZES_OF_JAX)
+    has_remainder = any(_HAS_REMAINDER.search(str(size)) for size in sizes)
+    is_harmless = not has_remainder or is_computed or asked_by in _TAKE_NO_REST
+    if is_harmless and asked_by not in _COMPUTE_BY_IT:
         return None
     caller = frame
     while caller is not None and is_of_jax(caller.f_code.co_filename):
@@ -250,6 +252,8 @@ def _responsible(frame: Any, *sizes: Any) -> Any:
 _HAS_REMAINDER = re.compile(r"\bmod\(")
 _SIZES_OF_JAX = tuple(str(Path(jax.__file__).parent / "_src" / name) for name in ("export", "core.py"))
 """Files of JAX that compute with sizes, and simplify them."""
+_TAKE_NO_REST = frozenset({"_scan_impl", "_batch_and_remainder"})
+"""Functions of JAX's loops that do the rest of some turns apart, and the same where no turn is left."""
 _COMPUTE_BY_IT = frozenset({"array_equal", "array_equiv", "_cofactor_solve"})
 """Functions of JAX: the last one is of the gradients of determinants, and has a case of its own for one row."""
 

@@ -30,7 +30,7 @@ from .size_texts import fault_of_name
 from .sliced_tables import fault_of_slice, is_of_slice, note_of_slice, note_of_table, size_of_index
 from .trace_state import current_trace, tracing_with
 from .unrolled_loops import on_unrolled
-from .user_code import Place, equation_of, is_of_place, place_of
+from .user_code import Equation, Place, equation_of, is_of_place, place_of
 
 OF_SIZES = ("DISC-P110", "DISC-P111")
 """The codes of errors about what a function does with sizes, and not with its specifications."""
@@ -155,7 +155,8 @@ def noted_traces() -> Iterator[None]:
     except Exception as error:
         place = place_of(error)
         lowered = equation_of(error)
-        if fault := on_unrolled(str(error), place, lowered) or _fault_of_sizes(error, place):
+        fault = on_unrolled(str(error), place, lowered) or _fault_of_sizes(error, place)
+        if fault := fault or _fault_of_lowering(error, place, lowered):
             line = str(place or (lowered.line if lowered else ""))
             fault = f"{fault}. {HELD}" if is_held(error) else fault
             raise ProgramError(f"{line}: {fault}" if line else fault) from error
@@ -202,6 +203,16 @@ def _fault_of_sizes(error: Exception, place: Place | None) -> str:
     else:
         return ""
     return f"{text}: {advice}" if advice else text
+
+
+def _fault_of_lowering(error: Exception, place: Place | None, lowered: Equation | None) -> str:
+    """The fault of an operation that JAX lowers for sizes that are numbers alone; "" of other errors, and of Fourier
+    transforms, which have a lowering of ours."""
+    if place is not None or lowered is None or not lowered.has_names or lowered.primitive == "fft":
+        return ""
+    said = " ".join(str(error).partition("\n")[0].split()).rstrip(".")
+    text = f"{lowered.primitive} of JAX cannot be traced with sizes that have names, as it is called here"
+    return f"{text} ({type(error).__name__}: {said}): give these sizes as numbers in args=. {_ALONE}"
 
 
 def _on_refused(message: str, place: Place | None) -> str | None:

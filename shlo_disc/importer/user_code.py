@@ -89,23 +89,35 @@ def is_of_place(error: BaseException, place: Place | None) -> bool:
 
 
 class Equation(NamedTuple):
-    """An operation of a traced function. line: the user's, such as "model.py:12"; "" where none is known."""
+    """An operation of a traced function. line: the user's, such as "model.py:12"; "" where none is known.
+
+    has_names: whether sizes of its arguments have names.
+    """
 
     line: str
     primitive: str
     parameters: Mapping[str, Any]
+    has_names: bool
+
+
+_CALLS = ("jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call")
+"""Operations of JAX that are functions, whose own operations may have no lines."""
 
 
 def equation_of(error: BaseException) -> Equation | None:
-    """The operation that JAX was lowering when an error was raised, the innermost one; None where there was none."""
+    """The operation that JAX was lowering when an error was raised: the innermost one that has a line of the user's, or
+    the one in it if that is a function; None where there was none."""
     trace, found = error.__traceback__, None
     while trace is not None:
         equation: Any = trace.tb_frame.f_locals.get("eqn")
         source = getattr(equation, "source_info", None)
         frames = getattr(getattr(source, "traceback", None), "frames", ())
         line = next((f"{frame.file_name}:{frame.line_num}" for frame in frames if is_users(frame.file_name)), "")
-        if source is not None and (line or found is None):
-            found = Equation(line, equation.primitive.name, equation.params)
+        if source is not None and (line or found is None or found.primitive in _CALLS):
+            shapes = (getattr(argument.aval, "shape", ()) for argument in equation.invars)
+            has_names = any(not isinstance(size, int) for shape in shapes for size in shape)
+            line = line or (found.line if found is not None else "")
+            found = Equation(line, equation.primitive.name, equation.params, has_names)
         trace = trace.tb_next
     return found
 

@@ -48,6 +48,18 @@ def test_an_equality_that_is_not_decided(name: str) -> None:
         assert {each.filename for each in warned} == {__file__}
 
 
+def test_rests_of_batches() -> None:
+    """JAX's loops ask for them, and may be told that there is one where it is empty."""
+
+    def batched(x: Any) -> Any:
+        return jax.lax.map(lambda row: jnp.sin(row).sum(), x, batch_size=4)
+
+    executable = shlo_disc.compile(batched, args=[("n, 3", "float32")], constraints=["n >= 4"])
+    for n in (4, 5, 7, 8, 9, 16):
+        x = np.linspace(0, 1, 3 * n, dtype=np.float32).reshape(n, 3)
+        np.testing.assert_allclose(executable(x), np.sin(x).sum(1), rtol=1e-5)
+
+
 def test_remainders_that_jax_asks_for() -> None:
     """JAX computes something else by the answer, where it takes an equality with 1 or 0 for a chance to do less."""
     frequencies = lambda x: jnp.fft.rfftfreq(x.shape[0])  # noqa: E731

@@ -61,6 +61,14 @@ class ShuffledBySize(ProgramOfEachSize):
     expected = np.sort(VALUES)
 
 
+class LoweredBySize(ProgramOfEachSize):
+    """JAX raises its error while it lowers the operation."""
+
+    function = staticmethod(lambda x: jnp.trace(jax.scipy.linalg.hessenberg(jnp.outer(x, x))))
+    remedy = r"hessenberg of JAX cannot be traced.* shlo_disc\.jit with (compile_once)=False"
+    expected = np.float32(np.sum(VALUES**2))
+
+
 class SymbolicParts(ProgramOfEachSize):
     function = staticmethod(lambda x: jnp.array_split(x, jax.core.min_dim(3, x.shape[0]))[0])
     remedy = r"jax\.vmap\(function\)\(x\) .* shlo_disc\.jit with (compile_once)=False compiles"
