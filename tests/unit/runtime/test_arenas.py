@@ -38,10 +38,21 @@ def test_a_larger_call_grows_the_arena() -> None:
     client, executable = loaded()
     for megabytes in (4, 6, 16, 10):
         assert (executable.execute((rows(megabytes),), output="numpy") == 2).all()
-    results = (4 + 6 + 16) * MEGABYTE * 5 // 4  # a block each, and a quarter more by its size class
-    assert cached(client) <= 16 * MEGABYTE + results, "one arena, of the largest size"
+    result = 16 * MEGABYTE * 5 // 4  # a quarter more by its size class
+    assert cached(client) <= 16 * MEGABYTE + result, "one arena and one result, of the largest size"
     before = client.devices()[0].memory_stats()["system_allocations"]
     for megabytes in (16, 4, 10, 6):
+        executable(rows(megabytes))
+    assert client.devices()[0].memory_stats()["system_allocations"] == before
+
+
+def test_results_of_sizes_that_take_turns_are_kept() -> None:
+    """A block is no replacement for one of less than an eighth of it."""
+    client, executable = loaded()
+    for megabytes in (2, 28):
+        executable(rows(megabytes))
+    before = client.devices()[0].memory_stats()["system_allocations"]
+    for megabytes in (2, 28, 2, 14):
         executable(rows(megabytes))
     assert client.devices()[0].memory_stats()["system_allocations"] == before
 

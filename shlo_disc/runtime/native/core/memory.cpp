@@ -31,6 +31,9 @@ size_t size_class(int64_t bytes) {
   return (size + step - 1) / step * step;
 }
 
+/// The largest idle block that serves a size: a bigger warm block beats fresh pages, but not for constants, which stay.
+size_t most_for(size_t size) { return size < kManyPages ? 2 * size : 8 * size; }
+
 void *map(size_t size) {
   void *address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return address == MAP_FAILED ? nullptr : address;
@@ -120,10 +123,9 @@ bool Allocator::is_available(int64_t bytes) {
   return bytes <= available_memory() || (trim() > 0 && bytes <= available_memory());
 }
 
-/// A cached block of the class, or of one up to eight times as large: a bigger warm block beats fresh pages, but not for
-/// constants, which stay.
+/// A cached block of the class, or of one that may serve it.
 Allocation Allocator::take_cached(size_t size, BlockKind kind) {
-  size_t most = kind == BlockKind::constant ? size : size < kManyPages ? 2 * size : 8 * size;
+  size_t most = kind == BlockKind::constant ? size : most_for(size);
   for (auto found = free_.lower_bound(size); found != free_.end() && found->first <= most; ++found) {
     FreeList &list = found->second;
     if (list.addresses.empty())
@@ -137,6 +139,34 @@ Allocation Allocator::take_cached(size_t size, BlockKind kind) {
     return {address, found->first};
   }
   return {};
+}
+
+/// Takes a block out of the cache that is smaller, and that one of `size` will serve for; none when there is none.
+Allocation Allocator::take_superseded(size_t size) {
+  std::lock_guard lock(mutex_);
+  for (auto entry = free_.lower_bound(size); entry != free_.begin();) {
+    --entry;
+    if (most_for(entry->first) < size)
+      break;
+    if (entry->second.addresses.empty())
+      continue;
+    Allocation block{entry->second.addresses.back(), entry->first};
+    entry->second.addresses.pop_back();
+    stats_.cached_bytes -= static_cast<int64_t>(block.size);
+    return block;
+  }
+  return {};
+}
+
+/// Gives back smaller blocks, up to the bytes of a fresh one: sizes that grow from call to call leave none of each behind.
+void Allocator::supersede(size_t size) noexcept {
+  for (size_t bytes = 0; bytes < size;) {
+    Allocation block = take_superseded(size);
+    if (!block.address)
+      return;
+    bytes += block.size;
+    give_back(block);
+  }
 }
 
 /// The smallest idle arena that is large enough, else the largest; none when all are in use. Called with the lock held.
@@ -278,6 +308,8 @@ Allocation Allocator::fetch(int64_t bytes, BlockKind kind, GrowingBlock idle, bo
   if (guard_pages_)
     return allocate_guarded(bytes, kind);
   size_t size = size_class(bytes);
+  if (size >= kManyPages && kind != BlockKind::constant && !source_)
+    supersede(size);
   void *address = take_fresh(size);
   if (!address && trim() > 0)
     address = take_fresh(size);

@@ -95,6 +95,8 @@ private:
   GrowingBlock take_growing(size_t bytes);
   Allocation grow_arena(GrowingBlock block, size_t bytes);
   Allocation take_cached(size_t size, BlockKind kind);
+  Allocation take_superseded(size_t size);
+  void supersede(size_t size) noexcept;
   Allocation evict();
   bool keep(Allocation block) noexcept;
   void count(int64_t bytes, BlockKind kind);
