@@ -217,6 +217,30 @@ def test_widths_of_registers(form: Callable[..., Program]) -> None:
     check(program, compiled(program), (1, 4, 7, 16, 40))
 
 
+def zeros_of_halves(k: int, n: int, g: int) -> Program:
+    def weight(q: Any, z: Any, s: Any) -> Any:
+        whole = jnp.stack([q & 15, q >> 4], axis=-1).reshape(n, k // g, g)
+        return ((f32(whole) - f32(z)[..., None]) * s[..., None]).reshape(n, k).T
+
+    return product(weight, k), (
+        random((n, k // 2), "uint8"),
+        random((n, k // g), "uint8"),
+        random((n, k // g), "float32"),
+    )
+
+
+@pytest.mark.usefixtures("width")
+@pytest.mark.parametrize("form", [signed_halves, bitcast_halves, zeros_of_halves])
+def test_halves_that_are_read_as_words(form: Callable[..., Program]) -> None:
+    """Groups of less than a register, of one and more, and of none; bytes that fill no register; more than a chunk."""
+    for k, g in ((8, 8), (56, 8), (144, 16), (160, 32), (192, 64), (640, 128), (768, 256), (288, 96), (70, 70),
+                 (512, 512), (8448, 32), (12288, 4096)):  # fmt: skip
+        program = form(k, 70 if k < 1000 else 5, g)
+        executable = compiled(program)
+        assert is_fused(executable), (k, g)
+        check(program, executable, (1, 2, 3, 4, 5))
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_long_weights(threads: int) -> None:
     """More terms than are used together, and more columns than an item has; groups that are no whole chunks."""

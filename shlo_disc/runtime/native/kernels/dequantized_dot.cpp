@@ -144,6 +144,9 @@ public:
     table_ = dequantized::table_of(w_.code, is_in_table ? *zero : 0);
     bool has_zeros = !is_in_table && !w_.zero.is_nothing();
     kernels_ = &(wide_ ? dequantized::avx512::kKernels : dequantized::avx2::kKernels)[code][has_zeros];
+    int64_t most = wide_ ? dequantized::avx512::kMostRowsOfWords : dequantized::avx2::kMostRowsOfWords;
+    int64_t lanes = wide_ ? dequantized::avx512::V::kLanes : dequantized::avx2::V::kLanes;
+    lanes_ = m_ <= most && w_.has_words(4 * lanes) ? lanes : 0;
   }
 
   void run() {
@@ -278,10 +281,13 @@ private:
     int64_t length = chunk(part.rows), shift = w_.halves() * length + kSpare;
     float *x = behind_sums(sums);
     Parameters parameters{behind_rows(x), kGroupsOfColumns};
-    int64_t together = kernels_->columns_of(std::min(part.rows, dequantized::kMostByColumns));
+    int64_t together = by_columns().columns_of(std::min(part.rows, dequantized::kMostByColumns));
     for (int64_t r = 0, count; r < w_.bytes(); r += count) {
       count = std::min(length, w_.bytes() - r);
-      copy_terms(w_, a_, part.rows, r, count, x, shift);
+      if (lanes_ != 0)
+        copy_word_terms(w_, a_, part.rows, r, count, lanes_, x, shift);
+      else
+        copy_terms(w_, a_, part.rows, r, count, x, shift);
       int64_t groups = count <= w_.rest(r) ? 1 : 1 + divide_up(count - w_.rest(r), w_.group);
       for (int64_t j = 0, columns; j < part.columns; j += columns) {
         columns = part.columns - j < together ? 1 : together;
@@ -299,14 +305,17 @@ private:
     for (int64_t step; rows > 0; rows -= step) {
       step = std::min(rows, dequantized::kMostByColumns);
       auto number = static_cast<size_t>(step - 1);
-      if (columns == kernels_->columns_of(step))
-        kernels_->add_columns[number](of);
+      const dequantized::ByColumns &kernels = by_columns();
+      if (columns == kernels.columns_of(step))
+        kernels.add_columns[number](of);
       else
         for (int64_t j = 0; j < columns; ++j)
-          kernels_->add_column[number](column_of(of, j));
+          kernels.add_column[number](column_of(of, j));
       of.x[0] += step * of.x_step, of.x[1] += step * of.x_step, of.sums += step * row_step();
     }
   }
+
+  const dequantized::ByColumns &by_columns() const { return lanes_ != 0 ? kernels_->words : kernels_->columns; }
 
   dequantized::Columns column_of(dequantized::Columns of, int64_t number) const {
     of.q += number * of.q_step, of.sums += number;
@@ -357,6 +366,7 @@ private:
   int64_t row_columns_; // of C, whose sums few rows have at a time
   bool plain_ = false, wide_ = false;
   const dequantized::Kernels *kernels_ = nullptr;
+  int64_t lanes_ = 0; // words that are read at a time; 0 where bytes are
   dequantized::Table table_{};
   int64_t blocks_ = 1, groups_ = 1, units_ = 1;
   RowRanges ranges_; // of rows of bytes

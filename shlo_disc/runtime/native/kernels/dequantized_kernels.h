@@ -23,6 +23,7 @@ constexpr int64_t kMostColumns = 4;     // dense ones, together
 constexpr int64_t kStreams = 8;         // rows of bytes that are read together
 constexpr int64_t kWidest = 16;         // lanes: what lies behind a row of sums, scales and zero points is as long
 constexpr int64_t kLineBytes = 64;      // of the cache
+constexpr int64_t kNibbles = 8;         // of 4 bits, of a word
 
 constexpr int64_t halves_of(Code code) { return code >= Code::kI4Pairs ? 2 : 1; }
 /// The largest number of rows with a kernel of their own, 1 to 4 or 8, that is no larger.
@@ -63,6 +64,7 @@ struct Rows {
 
 /// Dense columns of `count` bytes, `q_step` apart. A group of `group` bytes has a scale and a zero point for each half,
 /// those of a column `scale_step` and `zero_step` behind those of the column before; `first`: bytes of the first group.
+/// Kernels of words take terms of x[0] in the order of `copy_word_terms`, and scales and zero points of the first half.
 struct Columns {
   const uint8_t *q;
   int64_t q_step;
@@ -81,12 +83,16 @@ using AddColumns = void (*)(const Columns &);
 using Dequantise = void (*)(const uint8_t *q, std::array<const float *, 2> scale, std::array<const float *, 2> zero,
                             const float *table, int64_t step, int64_t count, std::array<float *, 2> target);
 
-/// The kernels of a code for zero points, or for none. By rows of A, less one: of several rows of bytes, or of one; of
-/// several columns, or of one.
+/// Kernels of dense columns by rows of A, less one: of several columns, or of one.
+struct ByColumns {
+  int64_t (*columns_of)(int64_t rows); // that are used together
+  std::array<AddColumns, kMostByColumns> add_columns, add_column;
+};
+
+/// The kernels of a code for zero points, or for none. By rows of A, less one: of several rows of bytes, or of one.
 struct Kernels {
   std::array<AddRows, kMostRows> add_streams, add_row;
-  int64_t (*columns_of)(int64_t rows); // dense ones that are used together
-  std::array<AddColumns, kMostByColumns> add_columns, add_column;
+  ByColumns columns, words; // words: of pairs alone
   Dequantise dequantise;
 };
 
@@ -115,10 +121,28 @@ struct Lanes {
     return floats(_mm256_srai_epi32(_mm256_slli_epi32(v, 28), 28));
   }
   DISC_AVX2 static V::Type signed_high(Type v, Table) { return floats(_mm256_srai_epi32(v, 4)); }
+
+  static constexpr int64_t kWordBytes = 32; // of a register
+  DISC_AVX2 static Type load_words(const uint8_t *from) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from));
+  }
+  template <int64_t number, bool is_signed> DISC_AVX2 static V::Type nibble(Type words, Table) {
+    constexpr int to_top = 28 - 4 * number;
+    if constexpr (is_signed)
+      return floats(_mm256_srai_epi32(_mm256_slli_epi32(words, to_top), 28));
+    return floats(_mm256_and_si256(_mm256_srli_epi32(words, 4 * number), _mm256_set1_epi32(15)));
+  }
+  using Places = __m256i;
+  DISC_AVX2 static Places places(const int32_t *from) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from));
+  }
+  DISC_AVX2 static V::Type spread(V::Type v, Places places) { return _mm256_permutevar8x32_ps(v, places); }
 };
 
 constexpr int64_t kSumsInRegisters = 8, kSumsOfColumns = 8, kFactorsInRegisters = 0;
 constexpr int64_t columns_of(int64_t rows) { return rows <= 2 ? kMostColumns : 2; } // sums fit the registers
+constexpr int64_t columns_of_words(int64_t rows) { return rows == 1 ? kMostColumns : rows <= 3 ? 2 : 1; }
+constexpr int64_t kMostRowsOfWords = kMostByColumns;
 DISC_AVX2 inline V::Type subtracted(V::Type a, V::Type b) { return _mm256_sub_ps(a, b); }
 DISC_AVX2 inline V::Type multiplied(V::Type a, V::Type b) { return _mm256_mul_ps(a, b); }
 DISC_AVX2 inline V::Type kept(V::Mask mask, V::Type v) { return _mm256_and_ps(_mm256_castsi256_ps(mask), v); }
@@ -152,10 +176,21 @@ struct Lanes {
   DISC_AVX512 static V::Type high(Type v, Table table) { return low(_mm512_maskz_srli_epi32(kAll, v, 4), table); }
   DISC_AVX512 static V::Type signed_low(Type v, Table table) { return low(v, table); }
   DISC_AVX512 static V::Type signed_high(Type v, Table table) { return high(v, table); }
+
+  static constexpr int64_t kWordBytes = 64;
+  DISC_AVX512 static Type load_words(const uint8_t *from) { return _mm512_loadu_si512(from); }
+  template <int64_t number, bool> DISC_AVX512 static V::Type nibble(Type words, Table table) {
+    return low(number == 0 ? words : _mm512_maskz_srli_epi32(kAll, words, 4 * number), table);
+  }
+  using Places = __m512i;
+  DISC_AVX512 static Places places(const int32_t *from) { return _mm512_loadu_si512(from); }
+  DISC_AVX512 static V::Type spread(V::Type v, Places places) { return low(places, v); }
 };
 
 constexpr int64_t kSumsInRegisters = 16, kSumsOfColumns = 24, kFactorsInRegisters = 16;
 constexpr int64_t columns_of(int64_t) { return kMostColumns; }
+constexpr int64_t columns_of_words(int64_t) { return kMostColumns; }
+constexpr int64_t kMostRowsOfWords = 3; // more sums of as many columns do not fit the registers
 DISC_AVX512 inline V::Type subtracted(V::Type a, V::Type b) { return _mm512_sub_ps(a, b); }
 DISC_AVX512 inline V::Type multiplied(V::Type a, V::Type b) { return _mm512_mul_ps(a, b); }
 DISC_AVX512 inline V::Type kept(V::Mask mask, V::Type v) { return _mm512_maskz_mov_ps(mask, v); }

@@ -102,6 +102,13 @@ struct Weight {
   int64_t rest(int64_t r) const { return group - r % group; }
   int64_t column_step() const { return has_dense_columns ? bytes() : 1; }
   int64_t row_step() const { return has_dense_columns ? 1 : n; }
+
+  /// Whether dense columns of neighbouring pairs are words of whole groups, `word_bytes` in a register: the halves of a
+  /// byte are then of one group.
+  bool has_words(int64_t word_bytes) const {
+    bool is_whole = group >= bytes() || group % word_bytes == 0 || word_bytes % group == 0;
+    return has_dense_columns && halves() == 2 && step == 2 && is_whole;
+  }
 };
 
 /// Scales and zero points of each half, where they lie or in `memory`, which has rows of `length` for each.
@@ -136,6 +143,20 @@ inline void copy_terms(const Weight &w, const float *a, int64_t rows, int64_t r,
     for (int64_t h = 0; h < w.halves(); ++h)
       for (int64_t j = 0; j < count; ++j)
         target[i * step + h * count + j] = a[i * w.k + w.row(r + j, h)];
+}
+
+/// The same terms of pairs that are read as words, `lanes` of them at a time: the first elements of all words, then the
+/// second ones. Behind the last byte there are zeros.
+inline void copy_word_terms(const Weight &w, const float *a, int64_t rows, int64_t r, int64_t count, int64_t lanes,
+                            float *target, int64_t step) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t word = 0; word * 4 < count; word += lanes)
+      for (int64_t number = 0; number < kNibbles; ++number)
+        for (int64_t lane = 0; lane < lanes; ++lane) {
+          int64_t byte = 4 * (word + lane) + number / 2;
+          target[i * step + word * kNibbles + number * lanes + lane] =
+              byte < count ? a[i * w.k + w.row(r + byte, number % 2)] : 0;
+        }
 }
 
 } // namespace disc::dequantized
