@@ -230,7 +230,9 @@ def zeros_of_halves(k: int, n: int, g: int) -> Program:
 
 
 @pytest.mark.usefixtures("width")
-@pytest.mark.parametrize("form", [signed_halves, bitcast_halves, zeros_of_halves])
+@pytest.mark.parametrize(
+    "form", [bitcast_halves, *(pytest.param(f, marks=pytest.mark.slow) for f in (signed_halves, zeros_of_halves))]
+)
 def test_halves_that_are_read_as_words(form: Callable[..., Program]) -> None:
     """Groups of less than a register, of one and more, and of none; bytes that fill no register; more than a chunk."""
     for k, g in ((8, 8), (56, 8), (144, 16), (160, 32), (192, 64), (640, 128), (768, 256), (288, 96), (70, 70),
