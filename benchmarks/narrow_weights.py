@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products with weights of 8 and 4 bits: `python -m benchmarks.narrow_weights [--small]`.
+"""Products with weights of 8 and 4 bits: `python -m benchmarks.narrow_weights [--dtype bfloat16] [--small]`.
 
-Prints times of products in f32 whose weights the program dequantises, relative to those with a passed weight of f32
-(ours, all in turns, the least of each), and of ONNX Runtime's `MatMulNBits` with the same numbers, if it is installed.
+Prints times of products whose weights the program dequantises, relative to those with a passed weight of floats (ours,
+all in turns, the least of each), and in f32 of ONNX Runtime's `MatMulNBits` with the same numbers, if it is installed.
 """
 
 from __future__ import annotations
@@ -27,19 +27,14 @@ GROUP = 32
 """Rows of a weight that share a scale."""
 
 
-def f32(x: Any) -> Any:
-    """The same numbers in f32."""
-    return x.astype(jnp.float32)
-
-
 def grouped(x: Any, q: Any, s: Any) -> Any:
     """Rows times integers (k, n) with scales (k / GROUP, n)."""
-    return x @ (f32(q).reshape(len(s), -1, q.shape[1]) * s[:, None]).reshape(q.shape)
+    return x @ (q.astype(s.dtype).reshape(len(s), -1, q.shape[1]) * s[:, None]).reshape(q.shape)
 
 
 def grouped_transposed(x: Any, q: Any, s: Any) -> Any:
     """Rows times integers (n, k) with scales (n, k / GROUP)."""
-    return x @ (f32(q).reshape(*s.shape, -1) * s[..., None]).reshape(q.shape).T
+    return x @ (q.astype(s.dtype).reshape(*s.shape, -1) * s[..., None]).reshape(q.shape).T
 
 
 def halves(x: Any, q: Any, s: Any) -> Any:
@@ -52,17 +47,18 @@ def halves_transposed(x: Any, q: Any, s: Any) -> Any:
     return grouped_transposed(x, jax.lax.bitcast_convert_type(q, jnp.int4).reshape(len(q), -1), s)
 
 
-def weight_products(k: int, n: int) -> dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]]:
-    """Products by name: the function and the weight that it is called with."""
+def weight_products(k: int, n: int, dtype: np.dtype) -> dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]]:
+    """Products by name: the function and the weight that it is called with. dtype: of all floats."""
     rng = np.random.default_rng(0)
     bytes_ = rng.integers(0, 256, (k, n), np.uint8)
-    scales = rng.random((k // GROUP, n), np.float32)
+    scales = rng.random((k // GROUP, n), np.float32).astype(dtype)
     pairs, signed = bytes_[: k // 2], bytes_.view(np.int8)
     flipped = [np.ascontiguousarray(array.T) for array in (signed, scales, pairs)]
     return {
-        "f32": (lambda x, w: x @ w, (rng.random((k, n), np.float32),)),
-        "int8": (lambda x, q, s: x @ (f32(q) * s), (signed, scales[0])),
-        "int8.T": (lambda x, q, s: x @ (f32(q) * s[:, None]).T, (flipped[0], scales[0])),
+        dtype.name: (lambda x, w: x @ w, (rng.random((k, n), np.float32).astype(dtype),)),
+        "int8": (lambda x, q, s: x @ (q.astype(dtype) * s), (signed, scales[0])),
+        "int8, scaled sums": (lambda x, q, s: (x @ q.astype(dtype)) * s, (signed, scales[0])),
+        "int8.T": (lambda x, q, s: x @ (q.astype(dtype) * s[:, None]).T, (flipped[0], scales[0])),
         "int8 groups": (grouped, (signed, scales)),
         "int8.T groups": (grouped_transposed, (flipped[0], flipped[1])),
         "int4 groups": (halves, (pairs, scales)),
@@ -70,21 +66,21 @@ def weight_products(k: int, n: int) -> dict[str, tuple[Callable[..., Any], tuple
     }
 
 
-def weight_calls(k: int, n: int, threads: int) -> dict[str, Callable[..., Any]]:
-    """Compiled products by name, of which "f32 bound" has its weight packed; prints their temporary memory."""
+def weight_calls(k: int, n: int, dtype: np.dtype, threads: int) -> dict[str, Callable[..., Any]]:
+    """Compiled products by name, of which "bound" has its weight packed; prints their temporary memory."""
     import shlo_disc
 
     options = shlo_disc.Options(threads=threads, output="buffer")
     calls: dict[str, Callable[..., Any]] = {}
-    for name, (multiply, weight) in weight_products(k, n).items():
-        specs = ((f"m, {k}", "float32"), *((", ".join(map(str, w.shape)), w.dtype.name) for w in weight))
+    for name, (multiply, weight) in weight_products(k, n, dtype).items():
+        specs = ((f"m, {k}", dtype.name), *((", ".join(map(str, w.shape)), w.dtype.name) for w in weight))
         program = shlo_disc.compile(multiply, args=specs, options=options)
         passed = [jnp.asarray(w) for w in weight]
         calls[name] = lambda x, program=program, passed=passed: program(x, *passed)
         print(f"{name} ({k}, {n}): {program.memory(m=1).arena_bytes} temporary bytes at one row")
-        if name == "f32":
+        if name == dtype.name:
             weight_first = shlo_disc.compile(lambda w, x: x @ w, args=(specs[1], specs[0]), options=options)
-            calls["f32 bound"] = weight_first.bind(passed[0])
+            calls["bound"] = weight_first.bind(passed[0])
     return calls
 
 
@@ -95,7 +91,7 @@ def onnxruntime_calls(k: int, n: int, threads: int) -> dict[str, Callable[..., A
         import onnxruntime
     except ImportError:
         return {}
-    products = weight_products(k, n)
+    products = weight_products(k, n, np.dtype(np.float32))
     signed, scales = products["int8 groups"][1]
     pairs = products["int4 groups"][1][0]
     options = onnxruntime.SessionOptions()
@@ -124,14 +120,15 @@ def onnxruntime_calls(k: int, n: int, threads: int) -> dict[str, Callable[..., A
     return calls
 
 
-def compare_weights(shapes: tuple[tuple[int, int], ...], threads: int, rounds: int) -> None:
+def compare_weights(shapes: tuple[tuple[int, int], ...], dtype: np.dtype, threads: int, rounds: int) -> None:
     """Print the table of times and of temporary memory."""
     rows, names = [], [""]
     for k, n in shapes:
-        calls = weight_calls(k, n, threads) | onnxruntime_calls(k, n, threads)
+        calls = weight_calls(k, n, dtype, threads)
+        calls |= onnxruntime_calls(k, n, threads) if dtype == np.float32 else {}
         names = list(calls)
         for m in ROWS:
-            x = jnp.ones((m, k), jnp.float32)
+            x = jnp.ones((m, k), dtype)
             _require_equal(calls, x)
             times: dict[str, list[float]] = {name: [] for name in names}
             for _, name in itertools.product(range(rounds + 1), names):
@@ -152,12 +149,14 @@ def _require_equal(calls: dict[str, Callable[..., Any]], x: jax.Array) -> None:
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.narrow_weights", description=__doc__)
+    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--small", action="store_true", help="a small weight: does it run?")
     options = parser.parse_args()
     limit_threads(options.threads)
-    compare_weights(((64, 96),) if options.small else WEIGHTS, options.threads, options.rounds)
+    shapes = ((64, 96),) if options.small else WEIGHTS
+    compare_weights(shapes, jnp.dtype(options.dtype), options.threads, options.rounds)
 
 
 if __name__ == "__main__":

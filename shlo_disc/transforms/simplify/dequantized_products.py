@@ -2,7 +2,7 @@
 """Products with weights of narrow integers, `x @ ((q - zero) * scale)`, become calls of a function of the runtime.
 
 It reads the integers where they lie and turns them into floats in registers or in the cache: no weight is written as
-floats. Each is rounded as in the program; only the order of sums is the function's own.
+floats. Each is rounded as in the program, also to 16 bits; only the order of sums is the function's own.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ FEWEST_ROWS = 8
 
 _MOVES = BROADCASTS | RESHAPES | {"stablehlo.transpose"}
 _STORED = {*SLICES, "stablehlo.dynamic_slice"}
+_FLOATS = ("f32", "bf16", "f16")
+"""Element types of products; those of weights by their positions are `Rounding` in runtime/native/kernels."""
 _PARAMETERS = ("f32", "i8", "ui8", "i32")
 """Element types of zero points that the function reads."""
 
@@ -50,7 +52,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class DequantizedProduct:
-    """A product whose operand `side`, of `rows` (k) and `columns` (n), is dequantised."""
+    """A product whose operand `side`, of `rows` (k) and `columns` (n), is dequantised.
+
+    rounding: the type to which integers are rounded when they have been multiplied by the scale.
+    """
 
     op: ir.Operation
     side: int
@@ -58,6 +63,7 @@ class DequantizedProduct:
     columns: int
     integers: Integers
     scale: Read | None
+    rounding: str = "f32"
 
     @property
     def numbers(self) -> stablehlo.DotDimensionNumbers:
@@ -128,11 +134,17 @@ DEQUANTIZED: Pattern[DequantizedProduct] = Pattern(
 )
 
 
-@DEQUANTIZED.requires("the product is one of f32 without batches, whose sums no algorithm prescribes")
+@DEQUANTIZED.requires("the product is one of f32, bf16 or f16 without batches, whose sums no algorithm prescribes")
 def _is_of_floats(found: DequantizedProduct) -> bool:
-    types = [str(element_type_of(v)) for v in (found.other, found.op.results[0])]
+    left, right, result = (str(element_type_of(v)) for v in (*found.op.operands, found.op.results[0]))
     batches = list(found.numbers.lhs_batching_dimensions)
-    return types == ["f32", "f32"] and not batches and "algorithm" not in found.op.attributes
+    are_floats = left == right and left in _FLOATS and result in (left, "f32")
+    return are_floats and not batches and "algorithm" not in found.op.attributes
+
+
+@DEQUANTIZED.requires("weights that are scaled have the type of the product, or are rounded to it")
+def _are_rounded_once(found: DequantizedProduct) -> bool:
+    return found.scale is None or found.rounding == str(element_type_of(found.other))
 
 
 @DEQUANTIZED.requires("the integers are an argument, a constant, or a slice of one, and not computed")
@@ -214,20 +226,28 @@ def _terms(op: ir.Operation, side: int) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda axes: axes[side])
 
 
-def _scaled(read: Read) -> tuple[Integers, Read | None] | None:
-    """Integers and the scale that they are multiplied by."""
+def _scaled(read: Read) -> tuple[Integers, Read | None, str] | None:
+    """Integers, the scale that they are multiplied by, and the type that the products are rounded to."""
     found = source_of(read)
     op = None if found is None else defining_op(found.value)
-    if found is None or op is None or op.name != "stablehlo.multiply":
+    if found is None:
+        return None
+    rounding, ops = str(element_type_of(found.value)), ()
+    if op is not None and op.name == "stablehlo.convert" and str(element_type_of(op.operands[0])) == "f32":
+        inner = source_of(Read(op.operands[0], found.at))
+        multiplied = None if inner is None else defining_op(inner.value)
+        if inner is not None and multiplied is not None and multiplied.name == "stablehlo.multiply":
+            found, op, ops = inner, multiplied, (op,)
+    if op is None or op.name != "stablehlo.multiply":
         integers = integers_of(read)
-        return None if integers is None else (integers, None)
-    if str(element_type_of(found.value)) != "f32":
+        return None if integers is None else (integers, None, "f32")
+    if str(element_type_of(found.value)) not in _FLOATS:
         return None
     for number in (0, 1):
         integers = integers_of(Read(op.operands[number], found.at))
         scale = None if integers is None else source_of(Read(op.operands[1 - number], found.at))
         if integers is not None and scale is not None:
-            return replace(integers, ops=(op, *integers.ops)), scale
+            return replace(integers, ops=(*ops, op, *integers.ops)), scale, rounding
     return None
 
 
@@ -258,7 +278,8 @@ def _call(found: DequantizedProduct) -> ir.Value:
     order, dims, first = [*free, *inner], dims_of(result), len(free)
     if found.side == 0:  # the function has the rows of the other operand first
         dims = (*dims[len(dims) - first :], *dims[: len(dims) - first])
-    rows = found.other if order == sorted(order) else transpose(found.other, order)
+    rows = convert(found.other, ir.F32Type.get())
+    rows = rows if order == sorted(order) else transpose(rows, order)
     operands, attributes = [rows, found.integers.data.value], _attributes(found)
     for name, read, layout in zip(("scale", "zero"), (found.scale, found.integers.zero), found.layouts, strict=True):
         number = _number(read, 1 if name == "scale" else 0)
@@ -268,8 +289,9 @@ def _call(found: DequantizedProduct) -> ir.Value:
         attributes |= {name: len(operands), f"{name}_k": layout.k, f"{name}_n": layout.n}
         is_read = str(element_type_of(read.value)) in _PARAMETERS
         operands.append(read.value if is_read else convert(read.value, ir.F32Type.get()))
-    type_ = tensor_type(dims, element_type_of(result))
+    type_ = tensor_type(dims, ir.F32Type.get())
     (value,) = library_call("dequantized_dot", operands, [type_], attributes, Expr.const(0))
+    value = convert(value, element_type_of(result))
     return value if found.side == 1 else transpose(value, [*range(first, len(dims)), *range(first)])
 
 
@@ -291,5 +313,7 @@ def _attributes(found: DequantizedProduct) -> dict[str, int]:
         "half": found.half,
         "step": 2 if found.half == 1 else 1,
         "group": found.group,
+        "rounding": _FLOATS.index(found.rounding),
+        "bf16": int(str(element_type_of(found.other)) == "bf16"),
         "vector_bits": policy().vector_bits,
     }

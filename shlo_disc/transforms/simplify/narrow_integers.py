@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.types import bits_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
@@ -23,13 +25,16 @@ CODES = ("i8", "ui8", "i4", "ui4", "i4 pairs", "ui4 pairs")
 _SIGNIFICANT = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 """Bits of a float's significand: integers of so many bits are exact."""
 
+_LARGEST_ZERO = 1 << 20
+"""The largest zero point among constants: others are no zero points of narrow integers."""
+
 
 @dataclass(frozen=True)
 class Integers:
     """Integers that a value consists of: the bytes that hold them, their range, and the ops on the way, last first.
 
-    half: the digit that tells the halves of a byte apart. zero: the zero point that is taken off, whose range, if it is
-    one of integers, that of the value allows for.
+    half: the digit that tells the halves of a byte apart. zero: the zero point that is taken off, for which the range
+    allows. has_range: whether that is known, as it is where zero points are integers.
     """
 
     data: Read
@@ -39,6 +44,7 @@ class Integers:
     ops: tuple[ir.Operation, ...] = ()
     half: Digit | None = None
     zero: Read | None = None
+    has_range: bool = True
 
 
 def integers_of(read: Read) -> Integers | None:
@@ -69,12 +75,11 @@ def _range(element: str) -> tuple[int, int]:
 
 def _holds(element: ir.Type, found: Integers) -> bool:
     """Tells whether a type has all the values, exactly; floats less a zero point that is a float have it themselves."""
+    if not found.has_range:
+        return str(element) == "f32"
     if not isinstance(element, ir.IntegerType):
         most = 1 << _SIGNIFICANT.get(str(element), 0)
-        is_float = found.zero is not None and isinstance(element_type_of(found.zero.value), ir.FloatType)
-        return str(element) == "f32" if is_float else -most <= found.low and found.high <= most
-    if found.zero is not None and isinstance(element_type_of(found.zero.value), ir.FloatType):
-        return False
+        return -most <= found.low and found.high <= most
     low, high = _range(str(element))
     return bits_of(element) > 1 and low <= found.low and found.high <= high
 
@@ -83,13 +88,14 @@ def _holds(element: ir.Type, found: Integers) -> bool:
 
 
 def _less(found: Integers, op: ir.Operation, read: Read) -> Integers | None:
-    """Integers less a zero point: an integer, or an f32 that is subtracted from an f32."""
+    """Integers less a zero point: an integer of any type, or an f32 that is subtracted from an f32."""
     zero = source_of(Read(op.operands[1], read.at))
     if zero is None or found.zero is not None:
         return None
     limits = _limits(zero.value)
     if limits is None:
-        return replace(found, zero=zero) if str(element_type_of(zero.value)) == "f32" else None
+        is_f32 = str(element_type_of(zero.value)) == "f32"
+        return replace(found, zero=zero, has_range=False) if is_f32 else None
     least, most, value = limits
     zero = zero if value == zero.value else source_of(Read(value, zero.at))
     return None if zero is None else replace(found, zero=zero, low=found.low - most, high=found.high - least)
@@ -104,11 +110,12 @@ def _limits(value: ir.Value) -> tuple[int, int, ir.Value] | None:
         if inner is not None and _holds(element, Integers(Read(value, ()), "", *inner[:2])):
             return inner
     element = element_type_of(value)
+    if op is not None and is_constant(op) and bits_of(element) > 1 and not isinstance(element, ir.ComplexType):
+        numbers = array_of(op).astype(np.float64)
+        is_whole = numbers.size > 0 and bool((np.abs(numbers) <= _LARGEST_ZERO).all() and (numbers % 1 == 0).all())
+        return (int(numbers.min()), int(numbers.max()), value) if is_whole else None
     if not isinstance(element, ir.IntegerType) or bits_of(element) == 1:
         return None
-    if op is not None and is_constant(op):
-        numbers = array_of(op)
-        return int(numbers.min()), int(numbers.max()), value
     return (*_range(str(element) if element.is_unsigned else f"i{element.width}"), value)
 
 

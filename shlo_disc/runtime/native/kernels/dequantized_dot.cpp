@@ -2,15 +2,16 @@
 // `dequantized_dot`: products with a matrix of narrow integers, W[k, n] = (q[k, n] - zero) * scale, which stays as it
 // is in memory. transforms/simplify/dequantized_products.py makes the calls.
 //
-// Few rows: integers become floats in registers (dequantized_kernels.h), and each is read once. More rows: strips of W
-// are written as floats, for all rows of a block, while they are in the cache (strip_products.h).
+// Few rows: integers become floats in registers (dequantized_kernels.h), or tiles of the first cache where weights are
+// rounded (dequantized_tiles.h), and each is read once. More rows: strips of W are written as floats, for all rows of a
+// block, while they are in the cache (dequantized_strips.h).
 #include "library_call.h"
 
-#include "core/strided_copy.h"
-#include "dequantized_weight.h"
+#include "core/bfloat16.h"
+#include "dequantized_strips.h"
+#include "dequantized_tiles.h"
 #include "gemm_blocks.h"
 #include "row_ranges.h"
-#include "strip_products.h"
 
 #include <algorithm>
 #include <bit>
@@ -24,14 +25,17 @@ namespace disc {
 namespace {
 
 using dequantized::Code;
+using dequantized::kFewestTerms;
 using dequantized::Parameter;
 using dequantized::Parameters;
+using dequantized::Rounding;
 using dequantized::Weight;
 using gemm::divide_up;
 using gemm::Scratch;
 using gemm::share;
 
 constexpr int64_t kFewRows = 32;          // of A, at most, for which integers become floats in registers
+constexpr int64_t kFewRowsOfPairs = 16;   // the same where pairs of bf16 are multiplied
 constexpr int64_t kBlockRows = 128;       // of C, by strips
 constexpr int64_t kBlockColumns = 512;    // of C, by strips: the sums of a block fit a core's second cache
 constexpr int64_t kDotColumns = 2048;     // of C, of few rows and dense columns
@@ -42,7 +46,6 @@ constexpr int64_t kItemsPerThread = 4;    // enough to even out a thread that lo
 constexpr int64_t kWorkToShare = 1 << 17; // multiply-adds that pay for handing a range to another thread
 constexpr int64_t kChunkTerms = 32 << 10; // of all rows of A together, which stay in the second cache
 constexpr int64_t kLongestChunk = 4096;   // of each
-constexpr int64_t kFewestTerms = 4;       // bytes of a group, as the compiler sees to
 constexpr int64_t kSpare = dequantized::kWidest;
 constexpr int64_t kSumsStep = kBlockColumns + kSpare; // rows of sums lie in other lines of the cache
 constexpr int64_t kSumsBytes = kBlockRows * kSumsStep * 4;
@@ -58,60 +61,16 @@ constexpr int64_t most_row_columns(int64_t m) {
   return ((kBlockFloats - kRowsTerms) / (m + 4) - kSpare) / kFewestColumns * kFewestColumns;
 }
 
-/// The operands of strips::multiply. Its terms are bytes, and of each range of them the halves one behind the other.
-struct Operands {
-  const Weight &w;
-  const dequantized::Kernels &kernels;
-  const float *table;
-  const float *a;
-  int64_t rows, column;
-  float *parameters_memory;
-  float *columns_copy;
-  const float *b = nullptr;
-  int64_t b_step = 0;
-
-  void copy_rows(const strips::Range &range, float *target) const {
-    copy_terms(w, a, rows, range.k / w.halves(), range.depth / w.halves(), target, range.depth);
-  }
-
-  void copy_strip(const strips::Range &range, float *target) const {
-    int64_t first = column + range.column;
-    w.has_dense_columns ? copy_columns(range, first, target) : copy_dense_rows(range, first, target);
-    for (int64_t i = 0; range.present < range.width && i < range.depth; ++i)
-      std::fill_n(target + i * range.width + range.present, range.width - range.present, 0.0F);
-  }
-
-  void copy_dense_rows(const strips::Range &range, int64_t first, float *target) const {
-    int64_t begin = range.k / w.halves(), count = range.depth / w.halves();
-    Parameters parameters{parameters_memory, range.width};
-    for (int64_t r = 0, past = 0; r < count; ++r) {
-      if (r == past)
-        parameters.find_row(w, begin + r, first, range.present), past = r + w.rest(begin + r);
-      std::array<float *, 2> rows_of = {target + r * range.width, target + (count + r) * range.width};
-      kernels.dequantise(w.q + (begin + r) * w.n + first, parameters.scale, parameters.zero, table, 1,
-                         range.present, rows_of);
-    }
-  }
-
-  void copy_columns(const strips::Range &range, int64_t first, float *target) const {
-    int64_t begin = range.k / w.halves(), count = range.depth / w.halves();
-    Parameters parameters{parameters_memory, 1};
-    for (int64_t j = 0; j < range.present; ++j)
-      for (int64_t r = 0, past; r < count; r = past) {
-        past = std::min(count, r + w.rest(begin + r));
-        parameters.find_groups(w, begin + r, first + j, 1, 1);
-        float *place = columns_copy + j * range.depth + r;
-        kernels.dequantise(w.q + (first + j) * w.bytes() + begin + r, parameters.scale, parameters.zero, table,
-                           0, past - r, {place, place + count});
-      }
-    copy_matrix(columns_copy, 1, range.depth, target, range.width, range.depth, range.present);
-  }
-};
-
 /// Some rows and columns of C, and the rows of bytes that are summed there.
 struct Part {
   int64_t row, rows, column, columns, begin, end;
 };
+
+float rounded(float weight, Rounding rounding) {
+  if (rounding == Rounding::kBf16)
+    return from_bf16(to_bf16(weight));
+  return rounding == Rounding::kF16 ? static_cast<float>(static_cast<_Float16>(weight)) : weight;
+}
 
 int32_t decoded(Code code, uint8_t byte, int64_t half) {
   using dequantized::decoded;
@@ -130,14 +89,15 @@ int32_t decoded(Code code, uint8_t byte, int64_t half) {
 
 class DequantizedDot {
 public:
-  DequantizedDot(const Call &call, const Weight &weight)
-      : pool_(call.pool), w_(weight), a_(call.operands[0].as<float>()), c_(call.results[0].as<float>()),
-        m_(call.results[0].elements() / weight.n), is_few_(m_ <= kFewRows),
-        by_rows_(is_few_ && !weight.has_dense_columns), row_columns_(by_rows_ ? most_row_columns(m_) : kDotColumns) {
-    int64_t bits = call.spec.attribute("vector_bits");
-    bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    plain_ = bits < 256 || !has_avx2;
-    wide_ = bits >= 512 && __builtin_cpu_supports("avx512f");
+  /// `has_bf16`: bf16 has the elements of A and, as they are rounded, those of W.
+  DequantizedDot(const Call &call, const Weight &weight, Rounding rounding, bool has_bf16)
+      : pool_(call.pool), w_(weight), rounding_(rounding), a_(call.operands[0].as<float>()),
+        c_(call.results[0].as<float>()), m_(call.results[0].elements() / weight.n),
+        plain_(call.spec.attribute("vector_bits") < 256 || !has_avx2()),
+        wide_(call.spec.attribute("vector_bits") >= 512 && __builtin_cpu_supports("avx512f")),
+        pairs_(has_bf16 && wide_ && __builtin_cpu_supports("avx512bf16")),
+        is_few_(m_ <= (pairs_ ? kFewRowsOfPairs : kFewRows)), by_rows_(is_few_ && !weight.has_dense_columns),
+        row_columns_(by_rows_ ? most_row_columns(m_) : kDotColumns) {
     auto code = static_cast<size_t>(w_.code);
     const float *zero = w_.zero.number();
     bool is_in_table = wide_ && zero && w_.code >= Code::kI4;
@@ -146,7 +106,7 @@ public:
     kernels_ = &(wide_ ? dequantized::avx512::kKernels : dequantized::avx2::kKernels)[code][has_zeros];
     int64_t most = wide_ ? dequantized::avx512::kMostRowsOfWords : dequantized::avx2::kMostRowsOfWords;
     int64_t lanes = wide_ ? dequantized::avx512::V::kLanes : dequantized::avx2::V::kLanes;
-    lanes_ = m_ <= most && w_.has_words(4 * lanes) ? lanes : 0;
+    lanes_ = !is_rounded() && m_ <= most && w_.has_words(4 * lanes) ? lanes : 0;
   }
 
   void run() {
@@ -170,6 +130,10 @@ public:
   }
 
 private:
+  static bool has_avx2() {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  }
+
   /// Few rows of A read long rows of bytes, a range of them in an item; dense columns are as long in any item.
   void choose_items() {
     int64_t threads = pool_.size(), most = is_few_ ? row_columns_ : kBlockColumns, fewest = divide_up(w_.n, most);
@@ -212,6 +176,8 @@ private:
       std::fill_n(sums + i * step, step, 0.0F);
     if (!is_few_)
       multiply_strips(part, sums, scratch);
+    else if (is_rounded())
+      add_tiles(part, sums, scratch);
     else
       w_.has_dense_columns ? add_columns(part, sums) : add_rows(part, sums);
     for (int64_t i = 0; i < part.rows; ++i)
@@ -232,6 +198,8 @@ private:
   /// Few rows multiply sums by scales, where the program multiplies weights, which may overflow otherwise. A row of A
   /// with NaN has NaN in either way.
   void mend_overflows(const Part &part) const {
+    if (is_rounded())
+      return;
     auto is_finite = [](float number) { return std::isfinite(number); };
     auto is_nan = [](float number) { return std::isnan(number); };
     for (int64_t i = part.row; i < part.row + part.rows; ++i) {
@@ -250,6 +218,23 @@ private:
   int64_t chunk(int64_t rows) const {
     int64_t most = std::min(kLongestChunk, kChunkTerms / (rows * w_.halves()));
     return w_.group < most ? most / w_.group * w_.group : most;
+  }
+
+  bool is_rounded() const { return rounding_ != Rounding::kNone; }
+
+  /// All few rows of A.
+  void add_tiles(const Part &part, float *sums, const Scratch &scratch) const {
+    using dequantized::kTileTerms, dequantized::kTileFloats;
+    static_assert(kTileFloats * 4 <= gemm::kChunk * gemm::kWidestPanelBytes);
+    static_assert(kFewRows * 2 * kTileTerms * 4 <= gemm::kRowPanelsBytes);
+    static_assert(4 * (kTileTerms / kFewestTerms + 2) <= kRowsTerms);
+    const auto &strips = wide_ ? strips::avx512::kKernels<float> : strips::avx2::kKernels<float>;
+    dequantized::Tiles tiles(w_, *kernels_, rounding_, table_.data(), strips, a_, m_, sums, row_step(),
+                             scratch.panel<float>(), scratch.row_panels<float>());
+    if (w_.has_dense_columns)
+      tiles.add_columns(part.column, part.columns, behind_sums(sums));
+    else
+      tiles.add_rows(part.begin, part.end, part.column, part.columns, {behind_rows(behind_sums(sums)), row_step()});
   }
 
   void add_rows(const Part &part, float *sums) const {
@@ -288,7 +273,7 @@ private:
         copy_word_terms(w_, a_, part.rows, r, count, lanes_, x, shift);
       else
         copy_terms(w_, a_, part.rows, r, count, x, shift);
-      int64_t groups = count <= w_.rest(r) ? 1 : 1 + divide_up(count - w_.rest(r), w_.group);
+      int64_t groups = w_.groups(r, count);
       for (int64_t j = 0, columns; j < part.columns; j += columns) {
         columns = part.columns - j < together ? 1 : together;
         parameters.find_groups(w_, r, part.column + j, columns, groups);
@@ -302,17 +287,27 @@ private:
 
   /// Rows of A that use another number of columns together, the last ones, go column by column.
   void add_to_rows(dequantized::Columns of, int64_t rows, int64_t columns) const {
+    const dequantized::ByColumns &kernels = by_columns();
     for (int64_t step; rows > 0; rows -= step) {
       step = std::min(rows, dequantized::kMostByColumns);
       auto number = static_cast<size_t>(step - 1);
-      const dequantized::ByColumns &kernels = by_columns();
       if (columns == kernels.columns_of(step))
         kernels.add_columns[number](of);
       else
         for (int64_t j = 0; j < columns; ++j)
-          kernels.add_column[number](column_of(of, j));
+          kernels.add_column[number] ? kernels.add_column[number](column_of(of, j)) : add_alone(column_of(of, j), step);
       of.x[0] += step * of.x_step, of.x[1] += step * of.x_step, of.sums += step * row_step();
     }
+  }
+
+  /// A column by a kernel of several, each of which it is.
+  void add_alone(dequantized::Columns of, int64_t rows) const {
+    float sums[dequantized::kMostByColumns * dequantized::kMostColumns] = {}, *target = of.sums;
+    of.q_step = of.scale_step = of.zero_step = 0;
+    of.sums = sums, of.sums_step = dequantized::kMostColumns;
+    by_columns().add_columns[static_cast<size_t>(rows - 1)](of);
+    for (int64_t i = 0; i < rows; ++i)
+      target[i * row_step()] += sums[i * dequantized::kMostColumns];
   }
 
   const dequantized::ByColumns &by_columns() const { return lanes_ != 0 ? kernels_->words : kernels_->columns; }
@@ -326,11 +321,20 @@ private:
 
   void multiply_strips(const Part &part, float *sums, const Scratch &scratch) const {
     float *rows_copy = sums + kSumsBytes / 4, *row_panels = scratch.row_panels<float>();
+    const float *a = a_ + part.row * w_.k;
+    if (pairs_) {
+      auto words = [](float *memory) { return reinterpret_cast<uint32_t *>(memory); };
+      strips::Block<uint32_t> block{part.rows, part.columns, dequantized::PairOperands::terms(w_), words(sums), kSumsStep,
+                                    words(rows_copy), scratch.panel<uint32_t>()};
+      return strips::multiply(strips::bf16_pairs::kKernels<uint32_t>, block,
+                              dequantized::PairOperands(w_, *kernels_, rounding_, table_.data(), a, part.rows, part.column,
+                                                        row_panels));
+    }
     strips::Block<float> block{part.rows, part.columns, w_.k, sums, kSumsStep, rows_copy, scratch.panel<float>()};
     const auto &kernels = wide_ ? strips::avx512::kKernels<float> : strips::avx2::kKernels<float>;
     strips::multiply(kernels, block,
-                     Operands{w_, *kernels_, table_.data(), a_ + part.row * w_.k, part.rows, part.column, scratch.sums<float>(),
-                              row_panels});
+                     dequantized::Operands{w_, *kernels_, rounding_, table_.data(), a, part.rows, part.column,
+                                           scratch.sums<float>(), row_panels});
   }
 
   /// Without the kernels' instructions.
@@ -348,7 +352,7 @@ private:
         for (int64_t j = 0; j < part.columns; ++j) {
           uint8_t byte = w_.q[r * w_.row_step() + (part.column + j) * w_.column_step()];
           auto q = static_cast<float>(decoded(w_.code, byte, h));
-          weights[j] = (has_zeros ? q - parameters.zero[h][j] : q) * parameters.scale[h][j];
+          weights[j] = rounded((has_zeros ? q - parameters.zero[h][j] : q) * parameters.scale[h][j], rounding_);
         }
         for (int64_t i = part.row; i < part.row + part.rows; ++i)
           for (int64_t j = 0; j < part.columns; ++j)
@@ -359,12 +363,13 @@ private:
 
   ThreadPool &pool_;
   const Weight &w_;
+  Rounding rounding_;
   const float *a_;
   float *c_;
   int64_t m_;
+  bool plain_, wide_, pairs_; // pairs_: many rows multiply pairs of bf16
   bool is_few_, by_rows_;
   int64_t row_columns_; // of C, whose sums few rows have at a time
-  bool plain_ = false, wide_ = false;
   const dequantized::Kernels *kernels_ = nullptr;
   int64_t lanes_ = 0; // words that are read at a time; 0 where bytes are
   dequantized::Table table_{};
@@ -396,12 +401,15 @@ bool fits(const Call &call, const Weight &w, int64_t group) {
 
 /// (A, q[, scale][, zero]) -> C. Attributes: k, n; code, of `Code`; dense_columns: q is (n, k), else (k, n); step,
 /// half: as in Weight; group; vector_bits: the widest registers that the program may use. scale, zero: numbers of
-/// operands, of which scale_k, scale_n, zero_k, zero_n are the steps, or 0, and scale_bits, zero_bits the f32 itself.
+/// operands, of which scale_k, scale_n, zero_k, zero_n are the steps, or 0, and scale_bits, zero_bits the f32 itself. rounding, of
+/// `Rounding`: the type of the weights; bf16: whether that of the other operand is bf16.
 void dequantized_dot(const Call &call) {
   auto given = [&](const char *name) { return call.spec.attribute(name); };
   int64_t k = given("k"), n = given("n"), group = given("group"), code = given("code"), step = given("step");
+  int64_t rounding = given("rounding");
   bool is_known = k > 0 && n > 0 && group > 0 && step > 0 && code >= 0 &&
-                  code < static_cast<int64_t>(dequantized::kCodes);
+                  code < static_cast<int64_t>(dequantized::kCodes) && rounding >= 0 &&
+                  rounding < static_cast<int64_t>(dequantized::kRoundings);
   if (!is_known)
     return report_failure("dequantized_dot: an attribute of the call is out of range");
   Weight weight{call.operands[1].as<uint8_t>(), k, n, given("dense_columns") != 0, static_cast<Code>(code), step,
@@ -410,7 +418,7 @@ void dequantized_dot(const Call &call) {
     weight.group = weight.bytes();
   if (!fits(call, weight, group))
     return report_failure("dequantized_dot: the attributes of the call do not fit its operands");
-  DequantizedDot(call, weight).run();
+  DequantizedDot(call, weight, static_cast<Rounding>(rounding), given("bf16") != 0).run();
 }
 
 } // namespace

@@ -39,6 +39,14 @@ template <Code code> constexpr int32_t decoded(uint8_t byte, int64_t half) {
   return code == Code::kI4 || code == Code::kI4Pairs ? (bits ^ 8) - 8 : bits;
 }
 
+/// What weights are rounded to when they have been multiplied by their scales, in the program's type of them.
+enum class Rounding { kNone, kBf16, kF16 };
+
+constexpr size_t kRoundings = 3;
+
+/// Of the halves of a byte.
+using Pair = std::array<const float *, 2>;
+
 /// What 4 bits stand for, less a zero point, which kernels for AVX-512 look up: the others know of none.
 using Table = std::array<float, 16>;
 
@@ -54,9 +62,9 @@ constexpr Table table_of(Code code, float zero) {
 struct Rows {
   const uint8_t *q;
   int64_t q_step;
-  std::array<const float *, 2> x; // A's rows are `x_step` apart
+  Pair x; // A's rows are `x_step` apart
   int64_t x_step;
-  std::array<const float *, 2> scale, zero; // of each column
+  Pair scale, zero; // of each column
   const float *table;                       // of `table_of`
   float *sums; // one row for each of A's, `sums_step` apart
   int64_t sums_step, count;
@@ -68,9 +76,9 @@ struct Rows {
 struct Columns {
   const uint8_t *q;
   int64_t q_step;
-  std::array<const float *, 2> x;
+  Pair x;
   int64_t x_step;
-  std::array<const float *, 2> scale, zero;
+  Pair scale, zero;
   const float *table;
   int64_t scale_step, zero_step, first, group;
   float *sums; // of each row of A and each column
@@ -80,20 +88,24 @@ struct Columns {
 using AddRows = void (*)(const Rows &);
 using AddColumns = void (*)(const Columns &);
 /// target[i] = (q[i] - zero[i * step]) * scale[i * step], of each half; step is 0 or 1.
-using Dequantise = void (*)(const uint8_t *q, std::array<const float *, 2> scale, std::array<const float *, 2> zero,
-                            const float *table, int64_t step, int64_t count, std::array<float *, 2> target);
+using Dequantise = void (*)(const uint8_t *q, Pair scale, Pair zero, const float *table, int64_t step, int64_t count,
+                            std::array<float *, 2> target);
+/// The same for a column's bytes, of all their groups; what `columns` has of A and of sums is not read.
+using DequantiseColumn = void (*)(const Columns &columns, std::array<float *, 2> target);
 
-/// Kernels of dense columns by rows of A, less one: of several columns, or of one.
+/// Kernels of dense columns by rows of A, less one: of several columns, or of one; null where one counts as several.
 struct ByColumns {
   int64_t (*columns_of)(int64_t rows); // that are used together
   std::array<AddColumns, kMostByColumns> add_columns, add_column;
 };
 
-/// The kernels of a code for zero points, or for none. By rows of A, less one: of several rows of bytes, or of one.
+/// The kernels of a code for zero points, or for none. By rows of A, less one: of several rows of bytes, or of one. By
+/// rounding: what makes floats of integers.
 struct Kernels {
   std::array<AddRows, kMostRows> add_streams, add_row;
   ByColumns columns, words; // words: of pairs alone
-  Dequantise dequantise;
+  std::array<Dequantise, kRoundings> dequantise;
+  std::array<DequantiseColumn, kRoundings> dequantise_column;
 };
 
 /// By code, and by whether there are zero points.
@@ -147,6 +159,16 @@ DISC_AVX2 inline V::Type subtracted(V::Type a, V::Type b) { return _mm256_sub_ps
 DISC_AVX2 inline V::Type multiplied(V::Type a, V::Type b) { return _mm256_mul_ps(a, b); }
 DISC_AVX2 inline V::Type kept(V::Mask mask, V::Type v) { return _mm256_and_ps(_mm256_castsi256_ps(mask), v); }
 DISC_AVX2 inline float total(V::Type v) { return V::total(v); }
+/// To the nearest, and to the even one of two; NaNs stay as they are.
+DISC_AVX2 inline V::Type rounded_to_bf16(V::Type v) {
+  __m256i bits = _mm256_castps_si256(v), last = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  __m256i raised = _mm256_add_epi32(_mm256_add_epi32(bits, last), _mm256_set1_epi32(0x7FFF));
+  __m256 nearest = _mm256_castsi256_ps(_mm256_and_si256(raised, _mm256_set1_epi32(-0x10000)));
+  return _mm256_blendv_ps(nearest, v, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+}
+DISC_AVX2 inline V::Type rounded_to_f16(V::Type v) {
+  return _mm256_cvtph_ps(_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
 
 #define DISC_TARGET DISC_AVX2
 #include "dequantized_kernels.inc"
@@ -194,6 +216,17 @@ constexpr int64_t kMostRowsOfWords = 3; // more sums of as many columns do not f
 DISC_AVX512 inline V::Type subtracted(V::Type a, V::Type b) { return _mm512_sub_ps(a, b); }
 DISC_AVX512 inline V::Type multiplied(V::Type a, V::Type b) { return _mm512_mul_ps(a, b); }
 DISC_AVX512 inline V::Type kept(V::Mask mask, V::Type v) { return _mm512_maskz_mov_ps(mask, v); }
+DISC_AVX512 inline V::Type rounded_to_bf16(V::Type v) {
+  __m512i bits = _mm512_castps_si512(v), raised = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF));
+  __mmask16 is_odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+  raised = _mm512_mask_add_epi32(raised, is_odd, raised, _mm512_set1_epi32(1));
+  __mmask16 is_number = _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q);
+  return _mm512_castsi512_ps(_mm512_mask_and_epi32(bits, is_number, raised, _mm512_set1_epi32(-0x10000)));
+}
+DISC_AVX512 inline V::Type rounded_to_f16(V::Type v) {
+  __m256i halves = _mm512_maskz_cvtps_ph(Lanes::kAll, v, _MM_FROUND_TO_NEAREST_INT);
+  return _mm512_maskz_cvtph_ps(Lanes::kAll, halves);
+}
 DISC_AVX512 inline float total(V::Type v) {
   float lanes[V::kLanes];
   V::store(lanes, v);

@@ -12,7 +12,7 @@
 
 namespace disc::dequantized {
 
-using Pair = std::array<const float *, 2>;
+constexpr int64_t kFewestTerms = 4; // bytes of a group, as the compiler sees to
 
 /// Scales, or zero points, as floats: element k / group * step_k + n * step_n of a tensor, or one number.
 class Parameter {
@@ -74,7 +74,7 @@ private:
       static const float one = 1, zero = 0;
       const auto &kernels = avx2::kKernels[static_cast<size_t>(is_signed ? Code::kI8 : Code::kU8)][0];
       const auto *bytes = static_cast<const uint8_t *>(data_) + first;
-      return kernels.dequantise(bytes, {&one, &one}, {&zero, &zero}, nullptr, 0, count, {target, target});
+      return kernels.dequantise[0](bytes, {&one, &one}, {&zero, &zero}, nullptr, 0, count, {target, target});
     }
     is_signed ? copy_as<int8_t>(first, step, count, target) : copy_as<uint8_t>(first, step, count, target);
   }
@@ -100,6 +100,10 @@ struct Weight {
   int64_t row(int64_t r, int64_t h) const { return r * step + h * half; }
   /// Bytes of the group of r from r on.
   int64_t rest(int64_t r) const { return group - r % group; }
+  /// Groups of the bytes from r on.
+  int64_t groups(int64_t r, int64_t count) const {
+    return count <= rest(r) ? 1 : 1 + gemm::divide_up(count - rest(r), group);
+  }
   int64_t column_step() const { return has_dense_columns ? bytes() : 1; }
   int64_t row_step() const { return has_dense_columns ? 1 : n; }
 
@@ -141,8 +145,11 @@ struct Parameters {
 inline void copy_terms(const Weight &w, const float *a, int64_t rows, int64_t r, int64_t count, float *target, int64_t step) {
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t h = 0; h < w.halves(); ++h)
-      for (int64_t j = 0; j < count; ++j)
-        target[i * step + h * count + j] = a[i * w.k + w.row(r + j, h)];
+      if (const float *row = a + i * w.k; w.step == 1)
+        std::copy_n(row + w.row(r, h), count, target + i * step + h * count);
+      else
+        for (int64_t j = 0; j < count; ++j)
+          target[i * step + h * count + j] = row[w.row(r + j, h)];
 }
 
 /// The same terms of pairs that are read as words, `lanes` of them at a time: the first elements of all words, then the

@@ -75,4 +75,15 @@ static_assert(kDepthBytes <= kDeepestBytes);
 
 } // namespace avx512
 
+/// Strips of pairs of bf16, along the terms; the sums are floats.
+namespace bf16_pairs {
+
+using avx512::kCopies, avx512::kDepthBytes, avx512::kRows, avx512::widest;
+template <typename> using Vector = Bf16Pairs512;
+#define DISC_TARGET DISC_AVX512_BF16
+#include "strip_kernels.inc"
+#undef DISC_TARGET
+
+} // namespace bf16_pairs
+
 } // namespace disc::strips

@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <immintrin.h>
 
-#define DISC_AVX2 __attribute__((target("avx2,fma")))
+#define DISC_AVX2 __attribute__((target("avx2,fma,f16c")))
 #define DISC_AVX512 __attribute__((target("avx512f")))
+#define DISC_AVX512_BF16 __attribute__((target("avx512f,avx512bf16")))
 
 /// Keeps what was loaded in a register: GCC would load it again for each product, and loads would take longest.
 #define DISC_IN_REGISTER(vector) __asm__("" : "+v"(vector))
@@ -75,6 +76,24 @@ template <> struct Vector512<double> {
   DISC_AVX512 static Type repeat(double value) { return _mm512_set1_pd(value); }
   DISC_AVX512 static void store(double *to, Type value) { _mm512_storeu_pd(to, value); }
   DISC_AVX512 static Type add_product(Type a, Type b, Type sum) { return _mm512_fmadd_pd(a, b, sum); }
+};
+
+/// Floats that sums are made of, and pairs of bf16 in their lanes, which are multiplied and added by one instruction: the
+/// lower half of a lane is the first one.
+struct Bf16Pairs512 {
+  using Type = __m512;
+  using Mask = __mmask16;
+  static constexpr int64_t kLanes = 16;
+  DISC_AVX512 static Mask first(int64_t count) { return Vector512<float>::first(count); }
+  DISC_AVX512 static Type load(const uint32_t *from) { return _mm512_castsi512_ps(_mm512_loadu_si512(from)); }
+  DISC_AVX512 static Type load(Mask lanes, const uint32_t *from) {
+    return _mm512_castsi512_ps(_mm512_maskz_loadu_epi32(lanes, from));
+  }
+  DISC_AVX512 static Type repeat(uint32_t pair) { return _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(pair))); }
+  DISC_AVX512 static void store(uint32_t *to, Type value) { _mm512_storeu_si512(to, _mm512_castps_si512(value)); }
+  DISC_AVX512_BF16 static Type add_product(Type a, Type b, Type sum) {
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
+  }
 };
 
 } // namespace disc

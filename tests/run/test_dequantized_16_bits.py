@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products in bf16 and f16 with weights of narrow integers: each weight is rounded as the program says.
+
+Rows lie on both sides of 8 and 16 (kernels of some rows, pairs of bf16), 32 and 128.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+from jax import lax
+
+import shlo_disc
+from shlo_disc.lowering_cpu.backend import CpuBackend
+from shlo_disc.lowering_cpu.policy import CPU_POLICY
+
+ROWS = (1, 2, 3, 5, 8, 9, 16, 17, 33, 130)
+SHAPES = ((64, 70, 16), (192, 33, 64), (600, 257, 600))
+"""Terms, columns, and terms of a group."""
+DTYPES = {"bf16": jnp.bfloat16, "f16": jnp.float16}
+NUMPY = {"bf16": np.dtype(ml_dtypes.bfloat16), "f16": np.dtype(np.float16)}
+
+Weight = Callable[..., Any]
+
+
+def random(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    rng = np.random.default_rng([len(shape), *shape])
+    if np.dtype(dtype).kind in "iu":
+        return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape).astype(dtype)
+    return rng.uniform(0.5, 1.5, shape).astype(dtype)
+
+
+def plain(dtype: Any, k: int, n: int, _: int) -> tuple[Weight, Any]:
+    return lambda q: q.astype(dtype), (random((k, n), np.int8),)
+
+
+def less_integers(dtype: Any, k: int, n: int, g: int) -> tuple[Weight, Any]:
+    def weight(q: Any, z: Any) -> Any:
+        return (q.astype(dtype).reshape(k // g, g, n) - z.astype(dtype)[:, None]).reshape(k, n)
+
+    return weight, (random((k, n), np.uint8), random((k // g, n), np.uint8))
+
+
+def by_columns(dtype: Any, k: int, n: int, _: int) -> tuple[Weight, Any]:
+    return lambda q, s: q.astype(dtype) * s, (random((k, n), np.int8), random((n,), dtype))
+
+
+def transposed(dtype: Any, k: int, n: int, _: int) -> tuple[Weight, Any]:
+    return lambda q, s: (q.astype(dtype) * s[:, None]).T, (random((n, k), np.uint8), random((n,), dtype))
+
+
+def in_groups(dtype: Any, k: int, n: int, g: int) -> tuple[Weight, Any]:
+    def weight(q: Any, s: Any) -> Any:
+        return (q.astype(dtype).reshape(k // g, g, n) * s[:, None]).reshape(k, n)
+
+    return weight, (random((k, n), np.int8), random((k // g, n), dtype))
+
+
+def in_groups_transposed(dtype: Any, k: int, n: int, g: int) -> tuple[Weight, Any]:
+    """With zero points."""
+
+    def weight(q: Any, z: Any, s: Any) -> Any:
+        integers = (q.reshape(n, k // g, g).astype(jnp.int32) - z[..., None]).astype(dtype)
+        return (integers * s[..., None]).reshape(n, k).T
+
+    return weight, (random((n, k), np.uint8), random((n, k // g), np.uint8), random((n, k // g), dtype))
+
+
+def rounded_later(dtype: Any, k: int, n: int, g: int) -> tuple[Weight, Any]:
+    """The weight is scaled in f32."""
+
+    def weight(q: Any, s: Any) -> Any:
+        return (q.astype(jnp.float32).reshape(k // g, g, n) * s[:, None]).astype(dtype).reshape(k, n)
+
+    return weight, (random((k, n), np.int8), random((k // g, n), np.float32))
+
+
+def stacked_halves(dtype: Any, k: int, n: int, g: int) -> tuple[Weight, Any]:
+    def weight(q: Any, s: Any) -> Any:
+        whole = jnp.stack([q & 15, q >> 4], axis=1).reshape(k // g, g, n)
+        return ((whole.astype(dtype) - 8) * s[:, None]).reshape(k, n)
+
+    return weight, (random((k // 2, n), np.uint8), random((k // g, n), dtype))
+
+
+def bitcast_halves(dtype: Any, k: int, n: int, g: int) -> tuple[Weight, Any]:
+    def weight(q: Any, s: Any) -> Any:
+        whole = lax.bitcast_convert_type(q, jnp.int4).reshape(n, k // g, g)
+        return (whole.astype(dtype) * s[..., None]).reshape(n, k).T
+
+    return weight, (random((n, k // 2), np.uint8), random((n, k // g), dtype))
+
+
+def halves_behind(dtype: Any, k: int, n: int, _: int) -> tuple[Weight, Any]:
+    weight = lambda q, s: jnp.concatenate([q & 15, q >> 4]).astype(dtype) * s  # noqa: E731
+    return weight, (random((k // 2, n), np.uint8), random((n,), dtype))
+
+
+FORMS = (plain, less_integers, by_columns, transposed, in_groups, in_groups_transposed, rounded_later, stacked_halves,
+         bitcast_halves, halves_behind)  # fmt: skip
+
+
+def compiled(function: Callable[..., Any], k: int, dtype: Any, arrays: Any) -> Any:
+    specs = [(", ".join(map(str, a.shape)), a.dtype.name) for a in arrays]
+    return shlo_disc.compile(function, args=((f"m, {k}", np.dtype(dtype).name), *specs))
+
+
+def check(weight: Weight, arrays: Any, dtype: Any, k: int, rows: tuple[int, ...]) -> None:
+    """Sums in f32 are those of the rounded weights, and the program's own type has them rounded."""
+
+    def both(x: Any, *arrays: Any) -> Any:
+        return lax.dot(x, weight(*arrays), preferred_element_type=jnp.float32)
+
+    def own(x: Any, *arrays: Any) -> Any:
+        return x @ weight(*arrays)
+
+    wanted = np.asarray(weight(*map(jnp.asarray, arrays))).astype(np.float64)
+    sums, results = compiled(both, k, dtype, arrays), compiled(own, k, dtype, arrays)
+    for executable in (sums, results):
+        assert "dequantized_dot" in [kernel.name for kernel in executable.kernels]
+    for m in rows:
+        x = np.random.default_rng(m).standard_normal((m, k)).astype(dtype)
+        exact, scale = x.astype(np.float64) @ wanted, np.abs(x.astype(np.float64)) @ np.abs(wanted)
+        limit = 4 * np.sqrt(k + 1) * 2.0**-23 * scale + 1e-30
+        got = np.asarray(sums(x, *arrays))
+        assert got.dtype == np.float32 and (np.abs(got - exact) <= limit).all()
+        own_type = np.asarray(results(x, *arrays))
+        assert own_type.dtype == dtype
+        ulp = 2.0 ** -(8 if dtype == NUMPY["bf16"] else 11)
+        assert (np.abs(own_type.astype(np.float64) - exact) <= limit + ulp * np.abs(exact)).all()
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("form", FORMS)
+def test_products(form: Callable[..., tuple[Weight, Any]], name: str) -> None:
+    for k, n, g in SHAPES:
+        weight, arrays = form(NUMPY[name], k, n, g)
+        check(weight, arrays, NUMPY[name], k, ROWS if k == 192 else (1, 4, 20, 130))
+
+
+@pytest.mark.parametrize("width", [512, 256, 128])
+@pytest.mark.parametrize("form", [by_columns, in_groups_transposed, stacked_halves, bitcast_halves])
+def test_widths_of_registers(
+    form: Callable[..., tuple[Weight, Any]], width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 128 bits, the runtime has no kernels for them."""
+    monkeypatch.setattr(CpuBackend, "policy", replace(CPU_POLICY, vector_bits=width))
+    for name, dtype in NUMPY.items():
+        weight, arrays = form(dtype, 96, 71, 32)
+        check(weight, arrays, dtype, 96, (1, 7, 17, 40) if name == "bf16" else (1, 40))
+
+
+def test_long_weights() -> None:
+    """More than a tile's terms and columns, and an odd number of terms, of which the last pair has one."""
+    dtype = NUMPY["bf16"]
+    for form, k, n, g in ((by_columns, 1501, 301, 1501), (transposed, 1501, 301, 1501), (plain, 1501, 8, 1501),
+                          (in_groups_transposed, 1400, 40, 56), (bitcast_halves, 2080, 40, 32)):  # fmt: skip
+        weight, arrays = form(dtype, k, n, g)
+        check(weight, arrays, dtype, k, (1, 6, 18, 40))
+
+
+def test_numbers_that_bf16_has_not() -> None:
+    """Ties go to the even number, scales are infinite, NaN or tiny, and products overflow f16."""
+    q = np.arange(-128, 128, dtype=np.int8)[None].repeat(2, 0)
+    for name, dtype in NUMPY.items():
+        scales = np.array([1.0078125, 0.99609375, 3e4, 1e-7, np.inf, -np.inf, np.nan, 0.0] * 32).astype(dtype)
+        function = lambda x, q, s: x @ (q.astype(DTYPES[name]) * s)  # noqa: B023, E731
+        x = np.array([[1, 0], [0, 0.5], [2, 4]], dtype)
+        executable = compiled(function, 2, dtype, (q, scales))
+        for rows in (x, np.tile(x, (14, 1))):
+            got = np.asarray(executable(rows, q, scales)).astype(np.float64)
+            np.testing.assert_array_equal(got, np.asarray(jax.jit(function)(rows, q, scales)).astype(np.float64))
+
+
+# ---- programs next to these ------------------------------------------------------------------------------------------
+
+
+def float_zeros(x: Any, q: Any, s: Any) -> Any:
+    return x @ ((q.astype(x.dtype) - s) * s)
+
+
+def two_scales(x: Any, q: Any, s: Any) -> Any:
+    return x @ (q.astype(x.dtype) * s * s)
+
+
+def rounded_on_the_way(x: Any, q: Any, s: Any) -> Any:
+    return x.astype(jnp.float32) @ (q.astype(x.dtype) * s).astype(jnp.float32)
+
+
+def rounded_twice(x: Any, q: Any, s: Any) -> Any:
+    return x @ (q.astype(jnp.float16) * s.astype(jnp.float16)).astype(x.dtype)
+
+
+def more_than_bf16_has(x: Any, q: Any, s: Any) -> Any:
+    integers = lax.bitcast_convert_type(q, jnp.uint8).astype(x.dtype) - q[:1].astype(x.dtype)
+    return x @ (integers * s)
+
+
+def scaled_in_f64(x: Any, q: Any, s: Any) -> Any:
+    return x @ (q.astype(jnp.float64) * s.astype(jnp.float64)).astype(x.dtype)
+
+
+@pytest.mark.parametrize(
+    "function", [float_zeros, two_scales, rounded_on_the_way, rounded_twice, more_than_bf16_has, scaled_in_f64]
+)
+def test_programs_next_to_these_stay(function: Callable[..., Any]) -> None:
+    dtype = NUMPY["bf16"]
+    given = (random((6, 40), dtype), random((40, 24), np.int8), random((24,), dtype))
+    with jax.enable_x64(function is scaled_in_f64):
+        executable = compiled(function, 40, dtype, given[1:])
+        assert "dequantized_dot" not in [kernel.name for kernel in executable.kernels]
+        got, want = np.asarray(executable(*given)), np.asarray(jax.jit(function)(*given))
+    np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=2e-2, atol=2)
