@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products in bf16 and f16 with weights of narrow integers: each weight is rounded as the program says.
+"""Products in bf16 and f16 with weights of narrow integers or floats, each of which is rounded as the program says.
 
 Rows lie on both sides of 8 and 16 (kernels of some rows, pairs of bf16), 32 and 128.
 """
@@ -103,8 +103,19 @@ def halves_behind(dtype: Any, k: int, n: int, _: int) -> tuple[Weight, Any]:
     return weight, (random((k // 2, n), np.uint8), random((n,), dtype))
 
 
-FORMS = (plain, less_integers, by_columns, transposed, in_groups, in_groups_transposed, rounded_later, stacked_halves,
-         bitcast_halves, halves_behind)  # fmt: skip
+def of_float8(dtype: Any, k: int, n: int, _: int) -> tuple[Weight, Any]:
+    return lambda q: q.astype(dtype), (random((k, n), np.float32).astype(ml_dtypes.float8_e4m3fn),)
+
+
+def of_float8_in_groups(dtype: Any, k: int, n: int, g: int) -> tuple[Weight, Any]:
+    def weight(q: Any, s: Any) -> Any:
+        return (q.astype(dtype).reshape(n, k // g, g) * s[..., None]).reshape(n, k).T
+
+    return weight, (random((n, k), np.float32).astype(ml_dtypes.float8_e5m2), random((n, k // g), dtype))
+
+
+FORMS = (plain, of_float8, of_float8_in_groups, less_integers, by_columns, transposed, in_groups, in_groups_transposed,
+         rounded_later, stacked_halves, bitcast_halves, halves_behind)  # fmt: skip
 
 
 def compiled(function: Callable[..., Any], k: int, dtype: Any, arrays: Any) -> Any:
@@ -179,6 +190,29 @@ def test_numbers_that_bf16_has_not() -> None:
             np.testing.assert_array_equal(got, np.asarray(jax.jit(function)(rows, q, scales)).astype(np.float64))
 
 
+@pytest.mark.parametrize("kind", ["float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("width", [512, 256, 128])
+def test_all_floats_of_8_bits(kind: str, name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With infinities and NaNs, in rows and in columns of all lengths up to a register's."""
+    monkeypatch.setattr(CpuBackend, "policy", replace(CPU_POLICY, vector_bits=width))
+    dtype, q = jnp.dtype(name), np.arange(256, dtype=np.uint8).view(getattr(ml_dtypes, kind))
+    rows = compiled(lambda x, q: x @ q.astype(dtype), 1, dtype, (q[None],))
+    columns = compiled(lambda x, q: x @ q.astype(dtype).T, 8, dtype, (q.reshape(32, 8),))
+    for executable in (rows, columns):
+        assert "dequantized_dot" in [kernel.name for kernel in executable.kernels]
+    wanted = q.astype(np.float64)
+    for m in (1, 20, 40):
+        got = np.asarray(rows(np.ones((m, 1), dtype), q[None]))
+        np.testing.assert_array_equal(got.astype(np.float64), np.tile(wanted, (m, 1)))
+        numbers = np.where(np.isfinite(wanted), wanted, 1).astype(q.dtype).reshape(32, 8)
+        for term in range(8):
+            x = np.zeros((m, 8), dtype)
+            x[:, term] = 1
+            got = np.asarray(columns(x, numbers)).astype(np.float64)
+            np.testing.assert_array_equal(got, np.tile(numbers[:, term].astype(np.float64), (m, 1)))
+
+
 # ---- programs next to these ------------------------------------------------------------------------------------------
 
 
@@ -207,8 +241,31 @@ def scaled_in_f64(x: Any, q: Any, s: Any) -> Any:
     return x @ (q.astype(jnp.float64) * s.astype(jnp.float64)).astype(x.dtype)
 
 
+def float8_less_zeros(x: Any, q: Any, s: Any) -> Any:
+    return x @ (lax.bitcast_convert_type(q, jnp.float8_e4m3fn).astype(x.dtype) - 1)
+
+
+def float8_cut_to_integers(x: Any, q: Any, s: Any) -> Any:
+    return x @ jnp.nan_to_num(lax.bitcast_convert_type(q >> 1, jnp.float8_e4m3fn)).astype(jnp.int8).astype(x.dtype)
+
+
+def another_float8(x: Any, q: Any, s: Any) -> Any:
+    return x @ lax.bitcast_convert_type(q & 15, jnp.float8_e4m3b11fnuz).astype(x.dtype)
+
+
 @pytest.mark.parametrize(
-    "function", [float_zeros, two_scales, rounded_on_the_way, rounded_twice, more_than_bf16_has, scaled_in_f64]
+    "function",
+    [
+        float8_less_zeros,
+        float8_cut_to_integers,
+        another_float8,
+        float_zeros,
+        two_scales,
+        rounded_on_the_way,
+        rounded_twice,
+        more_than_bf16_has,
+        scaled_in_f64,
+    ],
 )
 def test_programs_next_to_these_stay(function: Callable[..., Any]) -> None:
     dtype = NUMPY["bf16"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Integers of 8 and 4 bits in the form in which a program reads them: converted, less a zero point, or two in a byte.
+"""Integers of 8 and 4 bits in the form in which a program reads them: converted, less a zero point, or two in a byte;
+and floats of 8 bits, converted.
 
 Two integers of a byte are told apart by an index of size 2, of which 0 is the low half: a `bitcast_convert`, a shift by
 0 or 4 bits, or a concatenation of both halves. A value counts as integers only where no step can overflow or round.
@@ -19,8 +20,11 @@ from shlo_disc.shape_dialect.ops.access import defining_op, is_scalar_constant
 from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.simplify.index_digits import Digit, Read, source_of, split, static_sizes
 
-CODES = ("i8", "ui8", "i4", "ui4", "i4 pairs", "ui4 pairs")
+CODES = ("i8", "ui8", "i4", "ui4", "i4 pairs", "ui4 pairs", "f8E4M3FN", "f8E5M2")
 """As `Code` in runtime/native/kernels/dequantized_kernels.h."""
+
+_FLOATS = ("f8E4M3FN", "f8E5M2")
+"""Which f16 and bf16 have, and f32."""
 
 _SIGNIFICANT = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 """Bits of a float's significand: integers of so many bits are exact."""
@@ -31,7 +35,8 @@ _LARGEST_ZERO = 1 << 20
 
 @dataclass(frozen=True)
 class Integers:
-    """Integers that a value consists of: the bytes that hold them, their range, and the ops on the way, last first.
+    """Integers, or floats of 8 bits, that a value consists of: the bytes that hold them, the range of integers, and the
+    ops on the way, last first.
 
     half: the digit that tells the halves of a byte apart. zero: the zero point that is taken off, for which the range
     allows. has_range: whether that is known, as it is where zero points are integers.
@@ -64,7 +69,9 @@ def integers_of(read: Read) -> Integers | None:
     if pairs is not None:
         return pairs
     element, stored = str(element_type_of(found.value)), _stored(found)
-    return Integers(stored, element, *_range(element)) if element in CODES and stored is not None else None
+    if element not in CODES or stored is None:
+        return None
+    return Integers(stored, element, *(_range(element) if element not in _FLOATS else (0, 0)))
 
 
 def _range(element: str) -> tuple[int, int]:
@@ -75,6 +82,8 @@ def _range(element: str) -> tuple[int, int]:
 
 def _holds(element: ir.Type, found: Integers) -> bool:
     """Tells whether a type has all the values, exactly; floats less a zero point that is a float have it themselves."""
+    if found.code in _FLOATS:
+        return str(element) in ("f16", "bf16", "f32")
     if not found.has_range:
         return str(element) == "f32"
     if not isinstance(element, ir.IntegerType):
@@ -90,7 +99,7 @@ def _holds(element: ir.Type, found: Integers) -> bool:
 def _less(found: Integers, op: ir.Operation, read: Read) -> Integers | None:
     """Integers less a zero point: an integer of any type, or an f32 that is subtracted from an f32."""
     zero = source_of(Read(op.operands[1], read.at))
-    if zero is None or found.zero is not None:
+    if zero is None or found.zero is not None or found.code in _FLOATS:
         return None
     limits = _limits(zero.value)
     if limits is None:

@@ -72,9 +72,13 @@ float rounded(float weight, Rounding rounding) {
   return rounding == Rounding::kF16 ? static_cast<float>(static_cast<_Float16>(weight)) : weight;
 }
 
-int32_t decoded(Code code, uint8_t byte, int64_t half) {
+float decoded(Code code, uint8_t byte, int64_t half) {
   using dequantized::decoded;
   switch (code) {
+  case Code::kE4M3:
+    return decoded<Code::kE4M3>(byte, half);
+  case Code::kE5M2:
+    return decoded<Code::kE5M2>(byte, half);
   case Code::kI8:
     return decoded<Code::kI8>(byte, half);
   case Code::kU8:
@@ -100,7 +104,7 @@ public:
         row_columns_(by_rows_ ? most_row_columns(m_) : kDotColumns) {
     auto code = static_cast<size_t>(w_.code);
     const float *zero = w_.zero.number();
-    bool is_in_table = wide_ && zero && w_.code >= Code::kI4;
+    bool is_in_table = wide_ && zero && dequantized::is_of_4_bits(w_.code);
     table_ = dequantized::table_of(w_.code, is_in_table ? *zero : 0);
     bool has_zeros = !is_in_table && !w_.zero.is_nothing();
     kernels_ = &(wide_ ? dequantized::avx512::kKernels : dequantized::avx2::kKernels)[code][has_zeros];
@@ -351,7 +355,7 @@ private:
       for (int64_t h = 0; h < w_.halves(); ++h) {
         for (int64_t j = 0; j < part.columns; ++j) {
           uint8_t byte = w_.q[r * w_.row_step() + (part.column + j) * w_.column_step()];
-          auto q = static_cast<float>(decoded(w_.code, byte, h));
+          float q = decoded(w_.code, byte, h);
           weights[j] = rounded((has_zeros ? q - parameters.zero[h][j] : q) * parameters.scale[h][j], rounding_);
         }
         for (int64_t i = part.row; i < part.row + part.rows; ++i)

@@ -8,15 +8,17 @@
 #include "vectors.h"
 
 #include <array>
+#include <bit>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace disc::dequantized {
 
-/// The integers of bytes: all bits, the low 4, or two of 4 bits.
-enum class Code { kI8, kU8, kI4, kU4, kI4Pairs, kU4Pairs };
+/// The integers of bytes: all bits, the low 4, or two of 4 bits; or floats of 8 bits (OCP OFP8).
+enum class Code { kI8, kU8, kI4, kU4, kI4Pairs, kU4Pairs, kE4M3, kE5M2 };
 
-constexpr size_t kCodes = 6;
+constexpr size_t kCodes = 8;
 constexpr int64_t kMostRows = 8;        // of A, together
 constexpr int64_t kMostByColumns = 4;   // the same where columns are dense
 constexpr int64_t kMostColumns = 4;     // dense ones, together
@@ -24,19 +26,29 @@ constexpr int64_t kStreams = 8;         // rows of bytes that are read together
 constexpr int64_t kWidest = 16;         // lanes: what lies behind a row of sums, scales and zero points is as long
 constexpr int64_t kLineBytes = 64;      // of the cache
 constexpr int64_t kNibbles = 8;         // of 4 bits, of a word
+constexpr float kOfE4M3 = 256;          // what its exponent is less by than that of f16
 
-constexpr int64_t halves_of(Code code) { return code >= Code::kI4Pairs ? 2 : 1; }
+constexpr int64_t halves_of(Code code) { return code == Code::kI4Pairs || code == Code::kU4Pairs ? 2 : 1; }
+constexpr bool is_of_4_bits(Code code) { return code >= Code::kI4 && code <= Code::kU4Pairs; }
+constexpr bool is_float(Code code) { return code == Code::kE4M3 || code == Code::kE5M2; }
 /// The largest number of rows with a kernel of their own, 1 to 4 or 8, that is no larger.
 constexpr int64_t rows_together(int64_t rows) { return rows >= kMostRows ? kMostRows : rows < 4 ? rows : 4; }
 
-/// An element, of the half that is `half`.
-template <Code code> constexpr int32_t decoded(uint8_t byte, int64_t half) {
+/// An element, of the half that is `half`. The bits of a float of 8 bits begin one of f16, which has a multiple of it.
+template <Code code> inline float decoded(uint8_t byte, int64_t half) {
+  if constexpr (is_float(code)) {
+    constexpr bool is_e4m3 = code == Code::kE4M3;
+    if (is_e4m3 && (byte & 0x7F) == 0x7F)
+      return std::numeric_limits<float>::quiet_NaN();
+    int32_t bits = is_e4m3 ? (byte & 0x80) << 8 | (byte & 0x7F) << 7 : byte << 8;
+    return static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits))) * (is_e4m3 ? kOfE4M3 : 1);
+  }
   if constexpr (code == Code::kI8)
-    return static_cast<int8_t>(byte);
+    return static_cast<float>(static_cast<int8_t>(byte));
   if constexpr (code == Code::kU8)
     return byte;
   int32_t bits = half == 0 ? byte & 15 : byte >> 4;
-  return code == Code::kI4 || code == Code::kI4Pairs ? (bits ^ 8) - 8 : bits;
+  return static_cast<float>(code == Code::kI4 || code == Code::kI4Pairs ? (bits ^ 8) - 8 : bits);
 }
 
 /// What weights are rounded to when they have been multiplied by their scales, in the program's type of them.
@@ -125,6 +137,19 @@ struct Lanes {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(from)));
   }
   DISC_AVX2 static V::Type floats(Type v) { return _mm256_cvtepi32_ps(v); }
+  /// Floats in place of integers.
+  DISC_AVX2 static Type load_e5m2(const uint8_t *from) {
+    __m128i bytes = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(from)));
+    return _mm256_castps_si256(_mm256_cvtph_ps(_mm_slli_epi16(bytes, 8)));
+  }
+  DISC_AVX2 static Type load_e4m3(const uint8_t *from) {
+    __m128i bytes = _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(from)));
+    __m128i bits = _mm_and_si128(_mm_slli_epi16(bytes, 7), _mm_set1_epi16(static_cast<int16_t>(0xBFFF)));
+    __m128i most = _mm_set1_epi16(0x7F), is_nan = _mm_cmpeq_epi16(_mm_and_si128(bytes, most), most);
+    __m128i halves = _mm_or_si128(bits, _mm_and_si128(is_nan, _mm_set1_epi16(0x7E00)));
+    return _mm256_castps_si256(_mm256_mul_ps(_mm256_cvtph_ps(halves), _mm256_set1_ps(kOfE4M3)));
+  }
+  DISC_AVX2 static V::Type as_floats(Type v) { return _mm256_castsi256_ps(v); }
   struct Table {};
   DISC_AVX2 static Table table(const float *) { return {}; }
   DISC_AVX2 static V::Type low(Type v, Table) { return floats(_mm256_and_si256(v, _mm256_set1_epi32(15))); }
@@ -192,6 +217,18 @@ struct Lanes {
     return _mm512_maskz_cvtepi8_epi32(kAll, _mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
   }
   DISC_AVX512 static V::Type floats(Type v) { return _mm512_maskz_cvtepi32_ps(kAll, v); }
+  DISC_AVX512 static Type load_e5m2(const uint8_t *from) {
+    __m256i bytes = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
+    return _mm512_castps_si512(_mm512_maskz_cvtph_ps(kAll, _mm256_slli_epi16(bytes, 8)));
+  }
+  DISC_AVX512 static Type load_e4m3(const uint8_t *from) {
+    __m256i bytes = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
+    __m256i bits = _mm256_and_si256(_mm256_slli_epi16(bytes, 7), _mm256_set1_epi16(static_cast<int16_t>(0xBFFF)));
+    __m256i most = _mm256_set1_epi16(0x7F), is_nan = _mm256_cmpeq_epi16(_mm256_and_si256(bytes, most), most);
+    __m256i halves = _mm256_or_si256(bits, _mm256_and_si256(is_nan, _mm256_set1_epi16(0x7E00)));
+    return _mm512_castps_si512(_mm512_mul_ps(_mm512_maskz_cvtph_ps(kAll, halves), _mm512_set1_ps(kOfE4M3)));
+  }
+  DISC_AVX512 static V::Type as_floats(Type v) { return _mm512_castsi512_ps(v); }
   using Table = V::Type;
   DISC_AVX512 static Table table(const float *from) { return V::load(from); }
   DISC_AVX512 static V::Type low(Type v, Table table) { return _mm512_maskz_permutexvar_ps(kAll, v, table); }
