@@ -67,7 +67,7 @@ THINNED = {
     "tests/ir/test_opt_stages": 2,
     "tests/ir/test_reentry": 3,
     "tests/pjrt/": 8,
-    "tests/run/test_dequantized_16_bits": 6,
+    "tests/run/test_dequantized_16_bits": 10,
     "tests/run/test_functions_of_jax": 100,
     "tests/run/test_jax_harnesses": 10,
     "tests/run/test_models": 20,

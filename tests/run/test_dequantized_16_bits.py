@@ -6,7 +6,7 @@ Rows lie on both sides of 8 and 16 (kernels of some rows, pairs of bf16), 32 and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -118,12 +118,13 @@ FORMS = (plain, of_float8, of_float8_in_groups, less_integers, by_columns, trans
          rounded_later, stacked_halves, bitcast_halves, halves_behind)  # fmt: skip
 
 
-def compiled(function: Callable[..., Any], k: int, dtype: Any, arrays: Any) -> Any:
+def compiled(function: Callable[..., Any], k: int, dtype: Any, arrays: Any, **options: Any) -> Any:
     specs = [(", ".join(map(str, a.shape)), a.dtype.name) for a in arrays]
-    return shlo_disc.compile(function, args=((f"m, {k}", np.dtype(dtype).name), *specs))
+    args = ((f"m, {k}", np.dtype(dtype).name), *specs)
+    return shlo_disc.compile(function, args=args, options=shlo_disc.Options(**options))
 
 
-def check(weight: Weight, arrays: Any, dtype: Any, k: int, rows: tuple[int, ...]) -> None:
+def check(weight: Weight, arrays: Any, dtype: Any, k: int, rows: Sequence[int], **options: Any) -> None:
     """Sums in f32 are those of the rounded weights, and the program's own type has them rounded."""
 
     def both(x: Any, *arrays: Any) -> Any:
@@ -133,7 +134,7 @@ def check(weight: Weight, arrays: Any, dtype: Any, k: int, rows: tuple[int, ...]
         return x @ weight(*arrays)
 
     wanted = np.asarray(weight(*map(jnp.asarray, arrays))).astype(np.float64)
-    sums, results = compiled(both, k, dtype, arrays), compiled(own, k, dtype, arrays)
+    sums, results = (compiled(function, k, dtype, arrays, **options) for function in (both, own))
     for executable in (sums, results):
         assert "dequantized_dot" in [kernel.name for kernel in executable.kernels]
     for m in rows:
@@ -211,6 +212,50 @@ def test_all_floats_of_8_bits(kind: str, name: str, width: int, monkeypatch: pyt
             x[:, term] = 1
             got = np.asarray(columns(x, numbers)).astype(np.float64)
             np.testing.assert_array_equal(got, np.tile(numbers[:, term].astype(np.float64), (m, 1)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60))
+def test_random_products(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any form, type, sizes, groups, registers and number of threads."""
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(CpuBackend, "policy", replace(CPU_POLICY, vector_bits=int(rng.choice([512, 512, 256, 128]))))
+    g, groups = int(rng.choice([8, 10, 16, 24, 32, 50, 128, 600])), int(rng.choice([1, 2, 4, 6, 14, 40]))
+    n, dtype = int(rng.choice([1, 2, 7, 15, 16, 17, 63, 65, 130, 500, 2100])), NUMPY[str(rng.choice(list(NUMPY)))]
+    weight, arrays = rng.choice(np.asarray(FORMS, object))(dtype, g * groups, n, g)
+    rows = rng.choice([1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 100, 129, 200], 5).tolist()
+    check(weight, arrays, dtype, g * groups, rows, threads=int(rng.choice([1, 2, 5])))
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_random_steps(seed: int) -> None:
+    """A weight of some steps in any types: those that keep each number are fused, and all are right."""
+    rng = np.random.default_rng(seed)
+    types = [jnp.dtype(name) for name in ("float32", "bfloat16", "float16")]
+    first, second, last = (types[i] for i in rng.choice(3, 3))
+    stored = rng.choice(["int8", "uint8", "float8_e4m3fn", "float8_e5m2"])
+    zero, is_scaled = rng.choice(["none", "constant", "integers", "floats"]), rng.random() < 0.8
+
+    def weight(q: Any, z: Any, s: Any) -> Any:
+        weight = q.astype(first)
+        if zero != "none":
+            weight -= {"constant": 7, "integers": z.astype(first), "floats": s.astype(first)}[zero]
+        if is_scaled:
+            weight = weight.astype(second) * s.astype(second)
+        return weight.astype(last)
+
+    def product(x: Any, *arrays: Any) -> Any:
+        return lax.dot(x, weight(*arrays), preferred_element_type=jnp.float32)
+
+    q = random((40, 24), np.uint8)
+    q = q.view(stored) if "int8" in stored else random((40, 24), np.float32).astype(getattr(ml_dtypes, stored))
+    arrays = (q, random((24,), np.int8), random((24,), types[rng.choice(3)]))
+    wanted = np.asarray(weight(*map(jnp.asarray, arrays))).astype(np.float64)
+    executable = compiled(product, 40, last, arrays)
+    for m in (1, 18, 40):
+        x = np.random.default_rng(m).standard_normal((m, 40)).astype(last)
+        exact, scale = x.astype(np.float64) @ wanted, np.abs(x.astype(np.float64)) @ np.abs(wanted)
+        assert (np.abs(np.asarray(executable(x, *arrays)) - exact) <= 30 * 2.0**-23 * scale + 1e-30).all()
 
 
 # ---- programs next to these ------------------------------------------------------------------------------------------
