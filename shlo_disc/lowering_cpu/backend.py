@@ -36,8 +36,9 @@ class CpuBackend:
 
     @property
     def policy(self) -> Policy:
-        """The policy of processors with registers as wide as this one's."""
-        return replace(CPU_POLICY, vector_bits=CpuOptions.of(self.cpu).vector_bits)
+        """The policy of processors with registers as wide as this one's, and with tiles as it has them."""
+        options = CpuOptions.of(self.cpu)
+        return replace(CPU_POLICY, vector_bits=options.vector_bits, bf16_tiles="amx-bf16" in options.features)
 
     def tile_of(self, element: str, registers: int) -> GemmTile:
         """The micro-kernel of products of an element type."""

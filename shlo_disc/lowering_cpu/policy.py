@@ -41,5 +41,6 @@ CPU_POLICY = Policy(
     plain_transforms=False,
     patch_features=0,
     vector_bits=512,  # a backend has its processor's
+    bf16_tiles=False,  # as this
     shared_kernels=4,
 )

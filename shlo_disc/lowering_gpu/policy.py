@@ -41,5 +41,6 @@ GPU_POLICY = Policy(
     plain_transforms=True,
     patch_features=16,
     vector_bits=0,
+    bf16_tiles=False,
     shared_kernels=0,
 )

@@ -51,6 +51,7 @@ class Policy:
         products of patches that are written out; 0: none is.
     vector_bits: of the widest registers that library functions may use; 0: the target has none of these for products
         of groups.
+    bf16_tiles: products of bf16 are multiplied by tiles of matrices (AMX), which few library functions have.
     shared_kernels: fusions that differ in numbers alone from which they share a kernel; 0: none do.
     """
 
@@ -89,6 +90,7 @@ class Policy:
     plain_transforms: bool
     patch_features: int
     vector_bits: int
+    bf16_tiles: bool
     shared_kernels: int
 
     @property

@@ -169,6 +169,20 @@ def test_widths_of_registers(
         check(weight, arrays, dtype, 96, (1, 7, 17, 40) if name == "bf16" else (1, 40))
 
 
+def test_tiles_of_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With AMX, weights are written unless rows are known to be few."""
+    monkeypatch.setattr(CpuBackend, "policy", replace(CPU_POLICY, bf16_tiles=True))
+    weight, arrays = by_columns(NUMPY["bf16"], 64, 48, 64)
+    specs = [(", ".join(map(str, a.shape)), a.dtype.name) for a in arrays]
+    for rows, dtype, is_narrow in (
+        ("m", "bfloat16", False), ("33", "bfloat16", False), ("32", "bfloat16", True), ("m", "float32", True)
+    ):  # fmt: skip
+        function = lambda x, q, s, dtype=dtype: x @ weight(q, s.astype(dtype)).astype(dtype)  # noqa: E731
+        executable = shlo_disc.compile(function, args=((f"{rows}, 64", dtype), *specs))
+        found = "dequantized_dot" in [kernel.name for kernel in executable.kernels]
+        assert found == is_narrow, rows
+
+
 def test_long_weights() -> None:
     """More than a tile's terms and columns, and an odd number of terms, of which the last pair has one."""
     dtype = NUMPY["bf16"]

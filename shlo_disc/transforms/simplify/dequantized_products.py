@@ -16,7 +16,7 @@ import numpy as np
 from shlo_disc.shape_dialect.build import convert, transpose
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dense import array_of
-from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product, tensor_type
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
 from shlo_disc.shape_dialect.ops import BROADCASTS, RESHAPES, SLICES
 from shlo_disc.shape_dialect.ops.access import defining_op, is_scalar_constant
@@ -29,6 +29,9 @@ from shlo_disc.transforms.simplify.index_digits import Place, Read, places, sour
 from shlo_disc.transforms.simplify.narrow_integers import CODES, Integers, integers_of
 
 DOT = "stablehlo.dot_general"
+
+MOST_ROWS_BESIDE_TILES = 32
+"""Rows of bf16 that multiply narrow weights where tiles (AMX) would multiply weights that are written."""
 
 FEWEST_ROWS = 8
 """Rows of a weight that share a scale, at least: below, reading scales takes as long as reading floats."""
@@ -145,6 +148,14 @@ def _is_of_floats(found: DequantizedProduct) -> bool:
 @DEQUANTIZED.requires("weights that are scaled have the type of the product, or are rounded to it")
 def _are_rounded_once(found: DequantizedProduct) -> bool:
     return found.scale is None or found.rounding == str(element_type_of(found.other))
+
+
+@DEQUANTIZED.requires("a target with tiles of bf16 has few rows that are multiplied by them")
+def _pays_beside_tiles(found: DequantizedProduct) -> bool:
+    if not policy().bf16_tiles or str(element_type_of(found.other)) != "bf16":
+        return True
+    rows = product(dims_of(found.other)).constant
+    return rows is not None and rows <= MOST_ROWS_BESIDE_TILES * found.rows
 
 
 @DEQUANTIZED.requires("the integers are an argument, a constant, or a slice of one, and not computed")
