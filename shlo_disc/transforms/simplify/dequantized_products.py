@@ -243,7 +243,8 @@ def _scaled(read: Read) -> tuple[Integers, Read | None, str] | None:
     op = None if found is None else defining_op(found.value)
     if found is None:
         return None
-    rounding, ops = str(element_type_of(found.value)), ()
+    rounding = str(element_type_of(found.value))
+    ops: tuple[ir.Operation, ...] = ()
     if op is not None and op.name == "stablehlo.convert" and str(element_type_of(op.operands[0])) == "f32":
         inner = source_of(Read(op.operands[0], found.at))
         multiplied = None if inner is None else defining_op(inner.value)

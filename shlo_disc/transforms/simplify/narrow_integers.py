@@ -24,7 +24,7 @@ CODES = ("i8", "ui8", "i4", "ui4", "i4 pairs", "ui4 pairs", "f8E4M3FN", "f8E5M2"
 """As `Code` in runtime/native/kernels/dequantized_kernels.h."""
 
 _FLOATS = ("f8E4M3FN", "f8E5M2")
-"""Which f16 and bf16 have, and f32."""
+"""Floats of 8 bits that f16, bf16 and f32 have."""
 
 _SIGNIFICANT = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 """Bits of a float's significand: integers of so many bits are exact."""

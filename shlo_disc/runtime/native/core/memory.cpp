@@ -158,7 +158,7 @@ Allocation Allocator::take_superseded(size_t size) {
   return {};
 }
 
-/// Gives back smaller blocks, up to the bytes of a fresh one: sizes that grow from call to call leave none of each behind.
+/// Frees smaller blocks, up to the bytes of a fresh one: sizes that grow from call to call leave none of each behind.
 void Allocator::supersede(size_t size) noexcept {
   for (size_t bytes = 0; bytes < size;) {
     Allocation block = take_superseded(size);
