@@ -48,15 +48,76 @@ class Int4(torch.nn.Module):  # type: ignore[misc]
         return F.linear(x, ((halves.float() - self.zeros[..., None].float()) * self.scales[..., None]).flatten(1))
 
 
-@pytest.mark.parametrize("module", [Int8(False), Int8(True), Int4(False), Int4(True)])
-def test_weights(module: Any) -> None:
+class Float8(torch.nn.Module):  # type: ignore[misc]
+    """Floats of 8 bits (outputs, features), whose sums are multiplied by scales."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.register_buffer("w", torch.randn(OUTPUTS, FEATURES).to(dtype))
+        self.register_buffer("scales", torch.rand(OUTPUTS))
+
+    def forward(self, x: Any) -> Any:
+        return F.linear(x, self.w.to(x.dtype)) * self.scales.to(x.dtype)
+
+
+def compiled(module: Any, dtype: torch.dtype) -> Any:
     batch = torch.export.Dim("batch", min=1)
-    exported = torch.export.export(module, (torch.randn(5, FEATURES),), dynamic_shapes=({0: batch},))
-    executable = shlo_disc.compile(exported)
+    example = torch.randn(5, FEATURES).to(dtype)
+    return shlo_disc.compile(torch.export.export(module, (example,), dynamic_shapes=({0: batch},)))
+
+
+MODULES = (Int8(False), Int8(True), Int4(False), Int4(True), Float8(torch.float8_e4m3fn), Float8(torch.float8_e5m2))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: type(module).__name__)
+def test_weights(module: Any) -> None:
+    executable = compiled(module, torch.float32)
     assert executable.kernels[0].name == "dequantized_dot" and len(executable.kernels) <= 2
     for rows in (1, 3, 33):
         x = torch.randn(rows, FEATURES)
         torch.testing.assert_close(torch.as_tensor(executable(x)), module(x), rtol=1e-4, atol=5e-3)
+
+
+class InHalves(torch.nn.Module):  # type: ignore[misc]
+    """Integers of 8 or 4 bits, in the type of the argument."""
+
+    def __init__(self, dtype: torch.dtype, bits: int) -> None:
+        super().__init__()
+        self.bits = bits
+        self.register_buffer("q", torch.randint(0, 256, (OUTPUTS, FEATURES * bits // 8), dtype=torch.uint8))
+        self.register_buffer("scales", torch.rand(OUTPUTS, FEATURES // GROUP, 1).to(dtype))
+        self.register_buffer("zeros", torch.randint(0, 16, (OUTPUTS, FEATURES // GROUP, 1), dtype=torch.uint8))
+
+    def forward(self, x: Any) -> Any:
+        q = torch.stack([self.q & 15, self.q >> 4], -1) if self.bits == 4 else self.q
+        integers = q.reshape(OUTPUTS, -1, GROUP).to(x.dtype) - self.zeros.to(x.dtype)
+        return F.linear(x, (integers * self.scales).flatten(1))
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_weights_of_16_bits(dtype: torch.dtype, bits: int) -> None:
+    """Steps are f32 and their results are rounded, as in PyTorch's kernels."""
+    module = InHalves(dtype, bits)
+    executable = compiled(module, dtype)
+    assert "dequantized_dot" in [kernel.name for kernel in executable.kernels]
+    for rows in (1, 3, 20, 40):
+        x = torch.randn(rows, FEATURES).to(dtype)
+        got, want = torch.as_tensor(executable(x)), module(x)
+        assert got.dtype == dtype
+        largest = float(want.float().abs().max())
+        torch.testing.assert_close(got.float(), want.float(), rtol=2**-7, atol=2**-8 * largest)
+
+
+def test_floats_of_8_bits_are_converted() -> None:
+    """Both ways, with what the type has not."""
+    numbers = torch.tensor([0.0, -0.0, 1.0, 448.0, 465.0, 1e-3, -3e-3, 57344.0, 7e4, float("inf"), float("nan")])
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz):
+        there = torch.compile(lambda x, dtype=dtype: x.to(dtype).float(), backend="shlo_disc", dynamic=True)
+        torch.testing.assert_close(there(numbers), numbers.to(dtype).float(), rtol=0, atol=0, equal_nan=True)
+        back = torch.compile(lambda x: x.float() * 2, backend="shlo_disc", dynamic=True)
+        stored = numbers.to(dtype)
+        torch.testing.assert_close(back(stored), stored.float() * 2, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32])

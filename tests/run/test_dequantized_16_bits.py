@@ -272,6 +272,25 @@ def test_random_steps(seed: int) -> None:
         assert (np.abs(np.asarray(executable(x, *arrays)) - exact) <= 30 * 2.0**-23 * scale + 1e-30).all()
 
 
+def test_products_of_f32_with_rounded_weights() -> None:
+    """As PyTorch's front end writes them: steps are f32, and their results are rounded."""
+
+    def function(x: Any, q: Any, z: Any, s: Any) -> Any:
+        wide = lambda a: a.astype(jnp.float32)  # noqa: E731
+        integers = (wide(q.astype(jnp.bfloat16)) - wide(jnp.broadcast_to(z.astype(jnp.bfloat16), q.shape))).astype(
+            jnp.bfloat16
+        )
+        weight = (wide(integers) * wide(jnp.broadcast_to(s, q.shape))).astype(jnp.bfloat16)
+        return x @ wide(weight)
+
+    arrays = random((96, 33), np.uint8) & 15, random((33,), np.uint8) & 15, random((33,), NUMPY["bf16"])
+    executable = compiled(function, 96, np.float32, arrays)
+    assert "dequantized_dot" in [kernel.name for kernel in executable.kernels]
+    for m in (1, 20, 40):
+        x = np.random.default_rng(m).standard_normal((m, 96), np.float32)
+        np.testing.assert_allclose(executable(x, *arrays), np.asarray(function(x, *arrays)), rtol=2e-5, atol=2e-3)
+
+
 # ---- programs next to these ------------------------------------------------------------------------------------------
 
 
@@ -281,10 +300,6 @@ def float_zeros(x: Any, q: Any, s: Any) -> Any:
 
 def two_scales(x: Any, q: Any, s: Any) -> Any:
     return x @ (q.astype(x.dtype) * s * s)
-
-
-def rounded_on_the_way(x: Any, q: Any, s: Any) -> Any:
-    return x.astype(jnp.float32) @ (q.astype(x.dtype) * s).astype(jnp.float32)
 
 
 def rounded_twice(x: Any, q: Any, s: Any) -> Any:
@@ -320,7 +335,6 @@ def another_float8(x: Any, q: Any, s: Any) -> Any:
         another_float8,
         float_zeros,
         two_scales,
-        rounded_on_the_way,
         rounded_twice,
         more_than_bf16_has,
         scaled_in_f64,

@@ -22,11 +22,14 @@ NAMES = {
     torch.bool: "i1", torch.uint8: "ui8", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64",
     torch.uint16: "ui16", torch.uint32: "ui32", torch.uint64: "ui64",
     torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64",
-    torch.complex64: "complex<f32>", torch.complex128: "complex<f64>",
+    torch.float8_e4m3fn: "f8E4M3FN", torch.float8_e5m2: "f8E5M2", torch.float8_e4m3fnuz: "f8E4M3FNUZ",
+    torch.float8_e5m2fnuz: "f8E5M2FNUZ", torch.complex64: "complex<f32>", torch.complex128: "complex<f64>",
 }  # fmt: skip
 """MLIR's names of PyTorch's dtypes."""
 
 HALVES = (torch.float16, torch.bfloat16)
+_OF_8_BITS = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
+"""Dtypes to which PyTorch converts floats of 32 bits alone."""
 
 LEAVE = (
     "leave it to PyTorch: compute it outside of the module that you export, or with torch.compile pass "
@@ -34,7 +37,7 @@ LEAVE = (
 )
 """Advice about an op that has no translation."""
 
-_OTHERS = {"float8_": "use torch.bfloat16 in its place", "complex": "use torch.complex64 in its place"}
+_OTHERS = {"float8_": "use torch.float8_e5m2 in its place", "complex": "use torch.complex64 in its place"}
 """Advice about dtypes, by the first letters of their names."""
 
 Number = bool | int | float | complex
@@ -180,6 +183,12 @@ class Graph:
         if source.is_complex and not dtype.is_complex:
             part = self.op("real", [value], dims_of(value), self.element(source.to_real()))
             return self.convert(part, dtype)
+        if dtype in _OF_8_BITS:
+            value = self.convert(value, torch.float32)
+        if dtype == torch.float8_e4m3fn:  # which has no infinity: PyTorch takes the largest number for what is larger
+            most = torch.finfo(dtype).max
+            limits = [self.constant(limit, torch.float32, dims_of(value)) for limit in (-most, most)]
+            value = self.op("clamp", [limits[0], value, limits[1]], dims_of(value), element_type_of(value))
         return self.op("convert", [value], dims_of(value), self.element(dtype))
 
     def broadcast(self, value: ir.Value, dims: Sequence[Expr], axes: Sequence[int]) -> ir.Value:

@@ -7,7 +7,7 @@ floats. Each is rounded as in the program, also to 16 bits; only the order of su
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -38,7 +38,8 @@ FEWEST_ROWS = 8
 
 _MOVES = BROADCASTS | RESHAPES | {"stablehlo.transpose"}
 _STORED = {*SLICES, "stablehlo.dynamic_slice"}
-_FLOATS = ("f32", "bf16", "f16")
+_HALVES = ("bf16", "f16")
+_FLOATS = ("f32", *_HALVES)
 """Element types of products; those of weights by their positions are `Rounding` in runtime/native/kernels."""
 _PARAMETERS = ("f32", "i8", "ui8", "i32")
 """Element types of zero points that the function reads."""
@@ -145,9 +146,10 @@ def _is_of_floats(found: DequantizedProduct) -> bool:
     return are_floats and not batches and "algorithm" not in found.op.attributes
 
 
-@DEQUANTIZED.requires("weights that are scaled have the type of the product, or are rounded to it")
+@DEQUANTIZED.requires("weights that are scaled are rounded to the type of the product, or to one that f32 has")
 def _are_rounded_once(found: DequantizedProduct) -> bool:
-    return found.scale is None or found.rounding == str(element_type_of(found.other))
+    element = str(element_type_of(found.other))
+    return found.scale is None or element in ("f32", found.rounding)
 
 
 @DEQUANTIZED.requires("a target with tiles of bf16 has few rows that are multiplied by them")
@@ -239,28 +241,43 @@ def _terms(op: ir.Operation, side: int) -> list[tuple[int, int]]:
 
 def _scaled(read: Read) -> tuple[Integers, Read | None, str] | None:
     """Integers, the scale that they are multiplied by, and the type that the products are rounded to."""
-    found = source_of(read)
-    op = None if found is None else defining_op(found.value)
-    if found is None:
-        return None
-    rounding = str(element_type_of(found.value))
+    if (integers := integers_of(read)) is not None:
+        return integers, None, "f32"
     ops: tuple[ir.Operation, ...] = ()
-    if op is not None and op.name == "stablehlo.convert" and str(element_type_of(op.operands[0])) == "f32":
-        inner = source_of(Read(op.operands[0], found.at))
-        multiplied = None if inner is None else defining_op(inner.value)
-        if inner is not None and multiplied is not None and multiplied.name == "stablehlo.multiply":
-            found, op, ops = inner, multiplied, (op,)
-    if op is None or op.name != "stablehlo.multiply":
-        integers = integers_of(read)
-        return None if integers is None else (integers, None, "f32")
-    if str(element_type_of(found.value)) not in _FLOATS:
+    found, op = _source(read)
+    if op is not None and _is_conversion(op, _HALVES, "f32"):
+        ops, (found, op) = (op,), _source(Read(op.operands[0], found.at))
+    rounding = str(element_type_of(found.value))
+    if op is not None and _is_conversion(op, ("f32",), *_HALVES):
+        ops, (found, op) = (*ops, op), _source(Read(op.operands[0], found.at))
+    if op is None or op.name != "stablehlo.multiply" or str(element_type_of(found.value)) not in _FLOATS:
         return None
     for number in (0, 1):
         integers = integers_of(Read(op.operands[number], found.at))
-        scale = None if integers is None else source_of(Read(op.operands[1 - number], found.at))
+        scale = None if integers is None else _narrowest(Read(op.operands[1 - number], found.at))
         if integers is not None and scale is not None:
             return replace(integers, ops=(*ops, op, *integers.ops)), scale, rounding
     return None
+
+
+def _source(read: Read) -> tuple[Read, ir.Operation | None]:
+    """Where a read comes from, and the op that computes it there."""
+    found = source_of(read) or read
+    return found, defining_op(found.value)
+
+
+def _is_conversion(op: ir.Operation, sources: Sequence[str], *targets: str) -> bool:
+    types = [str(element_type_of(value)) for value in (*op.operands, *op.results)]
+    return op.name == "stablehlo.convert" and types[0] in sources and types[1] in targets
+
+
+def _narrowest(read: Read) -> Read | None:
+    """A read of floats before they have become wider."""
+    found = source_of(read)
+    op = None if found is None else defining_op(found.value)
+    if found is None or op is None or not _is_conversion(op, _HALVES, "f32"):
+        return found
+    return _narrowest(Read(op.operands[0], found.at))
 
 
 def _count(sizes: list[int], axes: list[int]) -> int:

@@ -101,31 +101,31 @@ def _less(found: Integers, op: ir.Operation, read: Read) -> Integers | None:
     zero = source_of(Read(op.operands[1], read.at))
     if zero is None or found.zero is not None or found.code in _FLOATS:
         return None
-    limits = _limits(zero.value)
+    limits = _limits(zero)
     if limits is None:
         is_f32 = str(element_type_of(zero.value)) == "f32"
         return replace(found, zero=zero, has_range=False) if is_f32 else None
-    least, most, value = limits
-    zero = zero if value == zero.value else source_of(Read(value, zero.at))
-    return None if zero is None else replace(found, zero=zero, low=found.low - most, high=found.high - least)
+    least, most, narrowest = limits
+    return replace(found, zero=narrowest, low=found.low - most, high=found.high - least)
 
 
-def _limits(value: ir.Value) -> tuple[int, int, ir.Value] | None:
-    """The least and the most that integers can be, and the narrowest value that has them; None for other values."""
-    op = defining_op(value)
+def _limits(read: Read) -> tuple[int, int, Read] | None:
+    """The least and the most that integers can be, and a read of the narrowest value that has them; None for others."""
+    found = source_of(read)
+    if found is None:
+        return None
+    op, element = defining_op(found.value), element_type_of(found.value)
     if op is not None and op.name == "stablehlo.convert":
-        inner = _limits(op.operands[0])
-        element = element_type_of(value)
-        if inner is not None and _holds(element, Integers(Read(value, ()), "", *inner[:2])):
+        inner = _limits(Read(op.operands[0], found.at))
+        if inner is not None and _holds(element, Integers(found, "", *inner[:2])):
             return inner
-    element = element_type_of(value)
     if op is not None and is_constant(op) and bits_of(element) > 1 and not isinstance(element, ir.ComplexType):
         numbers = array_of(op).astype(np.float64)
         is_whole = numbers.size > 0 and bool((np.abs(numbers) <= _LARGEST_ZERO).all() and (numbers % 1 == 0).all())
-        return (int(numbers.min()), int(numbers.max()), value) if is_whole else None
+        return (int(numbers.min()), int(numbers.max()), found) if is_whole else None
     if not isinstance(element, ir.IntegerType) or bits_of(element) == 1:
         return None
-    return (*_range(str(element) if element.is_unsigned else f"i{element.width}"), value)
+    return (*_range(str(element) if element.is_unsigned else f"i{element.width}"), found)
 
 
 # ---- two in a byte ---------------------------------------------------------------------------------------------------
