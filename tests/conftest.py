@@ -59,6 +59,7 @@ def ptxas_available() -> bool:
 
 THINNED = {
     "tests/fuzz/": 8,
+    "tests/gpu/test_linear_algebra": 6,
     "tests/gpu/test_lines": 20,
     "tests/gpu/test_ops": 240,
     "tests/gpu/": 32,

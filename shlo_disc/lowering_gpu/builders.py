@@ -30,6 +30,7 @@ from shlo_disc.shape_dialect.dialect.library import library_function_of
 from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import ELEMENTWISE
+from shlo_disc.shape_dialect.ops.lapack import LAPACK_ON_GPUS
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike, ceildiv
 from shlo_disc.shape_dialect.utils.locations import operation_name, source_line
 
@@ -80,8 +81,8 @@ def unsupported(fusion: func.FuncOp) -> list[Unsupported]:
 
 def is_call(fusion: func.FuncOp) -> bool:
     """Tells whether a fusion is a runtime call: a collective (`runtime/native/cuda/collectives.cpp`), a Fourier
-    transform (`runtime/native/cuda/fft.cpp`), or a function of the host's that the user registered
-    (`runtime/native/cuda/host_call.cpp`).
+    transform (`runtime/native/cuda/fft.cpp`), a function of LAPACK (`runtime/native/cuda/solver_functions.cpp`), or a
+    function of the host's that the user registered (`runtime/native/cuda/host_call.cpp`).
 
     A handler of XLA's FFI is neither: on a GPU it would be told of the GPU's memory and stream.
     """
@@ -89,7 +90,8 @@ def is_call(fusion: func.FuncOp) -> bool:
     if kind_of(fusion) != "library":
         return False
     if library_function_of(first).custom is None:
-        return _library_function(first).startswith(("collective_", "fft_"))
+        name = _library_function(first)
+        return name.startswith(("collective_", "fft_")) or name.removeprefix("lapack_")[1:] in LAPACK_ON_GPUS
     found = find_custom_call(ir.StringAttr(first.attributes["call_target_name"]).value)
     return found is not None and found.convention == "c"
 

@@ -39,6 +39,7 @@ GPU_POLICY = Policy(
     depth_parts=64,
     flat_collectives=True,
     plain_transforms=True,
+    own_workspaces=True,
     patch_features=16,
     vector_bits=0,
     bf16_tiles=False,

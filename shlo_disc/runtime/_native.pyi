@@ -352,6 +352,9 @@ def open_nccl(names: Sequence[str]) -> None:
 def open_fft(names: Sequence[str]) -> None:
     """Open cuFFT, by paths and names that it may be found by; once."""
 
+def open_solver(solver: Sequence[str], blas: Sequence[str]) -> None:
+    """Open cuSOLVER and cuBLAS, each by paths and names that it may be found by; once."""
+
 def destroy_nccl_groups() -> int:
     """Destroy the communicators of all groups of GPUs; how many groups there were."""
 

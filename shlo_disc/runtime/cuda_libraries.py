@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from . import _native
 
 _BLAS = ("libcublasLt.so.13", "libcublasLt.so.12")
 _NCCL = ("libnccl.so.2",)
 _FFT = ("libcufft.so.12", "libcufft.so.11")
+_SOLVER = ("libcusolver.so.12", "libcusolver.so.11")
+_CUBLAS = ("libcublas.so.13", "libcublas.so.12")
 
 
 def blas_names() -> list[str]:
@@ -27,6 +32,28 @@ def nccl_names() -> list[str]:
 def fft_names() -> list[str]:
     """The same for cuFFT, which computes Fourier transforms."""
     return _names_of("cufft", _FFT)
+
+
+def solver_names() -> list[str]:
+    """The same for cuSOLVER, which computes linear algebra."""
+    return _names_of("cusolver", _SOLVER)
+
+
+def cublas_names() -> list[str]:
+    """The same for cuBLAS, which solves triangular equations."""
+    return _names_of("cublas", _CUBLAS)
+
+
+def open_for(calls: Iterable[Mapping[str, Any]]) -> None:
+    """Open the libraries that the calls of a program need. Raises DeviceError where one is not there.
+
+    calls: as the header of an artifact has them.
+    """
+    targets = [call["target"] for call in calls]
+    if any(target.startswith("fft_") for target in targets):
+        _native.open_fft(fft_names())
+    if any(target.startswith("lapack_") for target in targets):
+        _native.open_solver(solver_names(), cublas_names())
 
 
 def _names_of(library: str, names: Sequence[str]) -> list[str]:

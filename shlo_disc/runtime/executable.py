@@ -18,7 +18,7 @@ from .artifact import Artifact
 from .bound_executable import BoundExecutable
 from .call_arguments import takes_call, takes_weights
 from .call_results import CommandTime, MemoryStats, command_times, output_of
-from .cuda_libraries import fft_names, nccl_names
+from .cuda_libraries import nccl_names, open_for
 from .described import missing_text, program_table, program_text, signature_text, target_row, target_text
 from .dims import by_name, dim_values
 from .dtype_faults import with_conversion
@@ -90,7 +90,9 @@ class LoadedExecutable(NativeOwner):
         self._names_of_torch = names_of_torch(header) if self.parameter_names else ()
         if header.get("blas", True):
             install_blas()
-        if any(call["target"].startswith("lapack_") for call in header.get("calls", ())):
+        if client.platform == "cuda":
+            open_for(header.get("calls", ()))
+        elif any(call["target"].startswith("lapack_") for call in header.get("calls", ())):
             install_lapack()
         for call in header.get("calls", ()):
             if "custom" in call:
@@ -102,8 +104,6 @@ class LoadedExecutable(NativeOwner):
         places = client.devices() if self.num_replicas > 1 else client.devices()[:1]
         if self.num_replicas > 1 and client.platform == "cuda":
             _native.open_nccl(nccl_names())
-        if client.platform == "cuda" and any(call["target"].startswith("fft_") for call in header.get("calls", ())):
-            _native.open_fft(fft_names())
         on = {place.native: place for place in reversed(places)}
         loaded = {native: self._load_on(place, read_header, memo_bytes, perf_map) for native, place in on.items()}
         self._on = {place.id: loaded[place.native] for place in places}

@@ -46,7 +46,8 @@ class Policy:
     flat_collectives: collectives move whole arrays, one behind the other, and combine by sums and products, and
         integers by maxima and minima (`expand/flat_collectives.py`).
     plain_transforms: Fourier transforms are those of a library that does not divide inverse ones by the number of their
-        elements, and takes its workspace itself.
+        elements.
+    own_workspaces: library functions take their workspaces themselves, beside the arena.
     patch_features: convolutions with so many features of the result, and elements of a window of all features, are
         products of patches that are written out; 0: none is.
     vector_bits: of the widest registers that library functions may use; 0: the target has none of these for products
@@ -88,6 +89,7 @@ class Policy:
     depth_parts: int
     flat_collectives: bool
     plain_transforms: bool
+    own_workspaces: bool
     patch_features: int
     vector_bits: int
     bf16_tiles: bool

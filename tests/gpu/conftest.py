@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from shlo_disc.runtime import Client
-from tests.gpu import mock_fft
+from tests.gpu import mock_fft, mock_solver
 from tests.gpu.emulated import fresh_client
 from tests.gpu.mock_driver import MockDriver, mock_driver
 
@@ -24,9 +24,14 @@ def driver() -> Iterator[MockDriver]:
 
 
 @pytest.fixture(autouse=True)
-def transforms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs find the mock of cuFFT, which is built for the first that looks for it."""
-    monkeypatch.setattr("shlo_disc.runtime.executable.fft_names", lambda: [str(mock_fft.library())])
+def libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs find the mocks of cuFFT, cuSOLVER and cuBLAS, which are built for the first that looks for them."""
+    found = {
+        "fft_names": mock_fft.library, "solver_names": mock_solver.solver_library,
+        "cublas_names": mock_solver.cublas_library,
+    }  # fmt: skip
+    for name, library in found.items():
+        monkeypatch.setattr(f"shlo_disc.runtime.cuda_libraries.{name}", lambda library=library: [str(library())])
 
 
 @pytest.fixture

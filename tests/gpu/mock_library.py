@@ -12,12 +12,12 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-_ARGUMENTS = 22
+_ARGUMENTS = 24
 """Words that each function takes, which are more than any has; those that a caller does not give may be anything.
 
-Six are in registers, and 16 on the stack, as a structure of 128 bytes that is passed by value.
+Six are in registers, and the others on the stack, as a structure of 128 bytes that is passed by value is.
 """
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
@@ -58,9 +58,7 @@ class MockFunctions:
             return self.fails.pop(name)
         try:
             function = getattr(self, name)
-            code = function.__code__
-            taken = len(arguments) if code.co_flags & inspect.CO_VARARGS else code.co_argcount - 1
-            return function(*arguments[:taken]) or self.SUCCESS
+            return function(*arguments[: _taken(function, len(arguments))]) or self.SUCCESS
         except Refused as error:
             return error.status
         except Exception as error:
@@ -72,6 +70,13 @@ class MockFunctions:
         if not is_right:
             self.mistakes.append(what)
             raise Refused(self.INVALID)
+
+
+def _taken(function: Any, most: int) -> int:
+    """The number of words that a method takes, some of which may have been given already."""
+    method, given = (function.func, len(function.args)) if isinstance(function, functools.partial) else (function, 0)
+    code = method.__code__
+    return most if code.co_flags & inspect.CO_VARARGS else code.co_argcount - 1 - given
 
 
 def make_library(name: str, functions: Sequence[str], call: Callable[..., int], *, closed: int) -> Path:

@@ -150,4 +150,8 @@ def test_a_plan_without_memory_gets_that_of_freed_blocks(library: mock_fft.MockF
 
 def test_names_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_libraries, "_path_of", lambda library: f"/somewhere/{library}")
-    assert cuda_libraries.fft_names() == ["/somewhere/cufft", "libcufft.so.12", "libcufft.so.11"]
+    assert cuda_libraries._names_of("cufft", cuda_libraries._FFT) == [
+        "/somewhere/cufft",
+        "libcufft.so.12",
+        "libcufft.so.11",
+    ]

@@ -9,7 +9,7 @@ import pytest
 
 import shlo_disc
 from shlo_disc.errors import UnsupportedError
-from tests.gpu.checks import TARGET, compiled
+from tests.gpu.checks import compiled
 from tests.gpu.emulated import loaded, shared_client
 from tests.gpu.marks import needs_mock_driver
 from tests.gpu.mock_driver import MockDriver
@@ -40,11 +40,3 @@ def test_row(driver: MockDriver, op: str, element: str) -> None:
     for n in SIZES:
         arrays = arrays_of(program, n)
         check(run(*arrays), wanted(program, arrays), program)
-
-
-def test_what_is_refused_names_the_op_and_the_line() -> None:
-    text = FORMS["cholesky"]("f32").text
-    with pytest.raises(UnsupportedError) as caught:
-        shlo_disc.compile(text, target=TARGET)
-    (found,) = caught.value.constructs
-    assert "potrf" in found.op and "target='cpu'" in found.suggestion

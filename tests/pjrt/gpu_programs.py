@@ -20,9 +20,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from shlo_disc.runtime import Client, clients
+from shlo_disc.runtime import Client, clients, cuda_libraries
 from shlo_disc.runtime.native_module import plugin_programs
-from tests.gpu import mock_fft, mock_nccl
+from tests.gpu import mock_fft, mock_nccl, mock_solver
 from tests.gpu.emulated import install
 from tests.gpu.mock_driver import mock_driver
 
@@ -44,7 +44,6 @@ def over_mock_driver(devices: int = 2) -> None:
     mock_driver().devices = devices
     clients.gpu_client = functools.cache(lambda ordinal=0: Client.of_gpu(ordinal, uses_libraries=False))
     from shlo_disc.pjrt import compile as of_plugin
-    from shlo_disc.runtime import executable as of_runtime
 
     load = of_plugin._loaded
 
@@ -55,8 +54,12 @@ def over_mock_driver(devices: int = 2) -> None:
     of_plugin._loaded = load_emulated
     of_plugin.nccl_names = lambda: [str(mock_nccl.library())]
     mock_nccl.mock_nccl()
-    of_runtime.fft_names = lambda: [str(mock_fft.library())]
+    cuda_libraries.fft_names = lambda: [str(mock_fft.library())]
     mock_fft.mock_fft()
+    cuda_libraries.solver_names = lambda: [str(mock_solver.solver_library())]
+    cuda_libraries.cublas_names = lambda: [str(mock_solver.cublas_library())]
+    mock_solver.mock_solver()
+    mock_solver.mock_cublas()
 
 
 def compare(function: Callable[..., Any], *args: Any, rtol: float = 2e-5) -> None:
@@ -115,6 +118,15 @@ def fourier_transforms() -> None:
         compare(lambda x: jnp.abs(jnp.fft.fft2(jnp.sin(x))), x, rtol=1e-4)
         compare(lambda x: jnp.fft.ihfft(x).real, x, rtol=1e-4)
     assert not mock_fft.mock_fft().mistakes
+
+
+@check
+def linear_algebra() -> None:
+    for n in (2, 5, 3):
+        a = numbers(n, n) + n * np.eye(n, dtype=np.float32)
+        compare(lambda a: jnp.linalg.cholesky(a @ a.T), a, rtol=1e-4)
+        compare(jnp.linalg.solve, a, numbers(n, 2), rtol=1e-4)
+    assert not mock_solver.mock_solver().mistakes and not mock_solver.mock_cublas().mistakes
 
 
 @check
@@ -229,7 +241,7 @@ def executables_are_serialized() -> None:
 
 @check
 def what_cannot_be_done_is_refused_by_name() -> None:
-    refuses(lambda: jax.jit(lambda a: jnp.linalg.svd(a)[1])(numbers(3, 3)), "UNIMPLEMENTED", "svd", "gpu_programs.py")
+    refuses(lambda: jax.jit(jnp.linalg.eigvals)(numbers(3, 3)), "UNIMPLEMENTED", "eig", "gpu_programs.py")
 
 
 def in_parts(array: np.ndarray, *axes: str | None) -> jax.Array:

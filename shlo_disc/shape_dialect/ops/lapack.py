@@ -86,3 +86,8 @@ def _functions() -> dict[str, LapackFunction]:
 
 LAPACK: dict[str, LapackFunction] = _functions()
 """By the target of the custom call."""
+
+LAPACK_ON_GPUS = frozenset(
+    ["geqrf", "gesdd", "gesvd", "getrf", "heevd", "orgqr", "ormqr", "potrf", "syevd", "trsm", "ungqr", "unmqr"]
+)
+"""The functions that cuSOLVER and cuBLAS compute (`runtime/native/cuda/solver_functions.cpp`)."""

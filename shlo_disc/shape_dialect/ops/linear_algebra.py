@@ -12,6 +12,7 @@ from shlo_disc.shape_dialect.ops.propagation import Propagation
 from shlo_disc.shape_dialect.ops.size_relations import SizeRelations, one_shape, rank
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
+_FACTORED = FLOAT | NARROW_FLOAT | COMPLEX
 _TESTS = "tests/run/test_ops_linalg.py"
 _OLD = "tests/run/test_ops_old.py"
 
@@ -113,10 +114,10 @@ OPS = (
     *define("expand", "dot", ALL, infer=_infer_dot, tests=_OLD),
     *define("expand", "einsum unary_einsum", ALL, check=_check_einsum, infer=_infer_einsum, tests=_OLD),
     *define(
-        "library", "cholesky", FLOAT | NARROW_FLOAT | COMPLEX, infer=_infer_cholesky, relate=one_shape, tests=_TESTS
+        "library", "cholesky", _FACTORED, gpu=_FACTORED, infer=_infer_cholesky, relate=one_shape, tests=_TESTS
     ),
     *define(
-        "library", "triangular_solve", FLOAT | NARROW_FLOAT | COMPLEX, infer=_infer_triangular_solve,
+        "library", "triangular_solve", _FACTORED, gpu=_FACTORED, infer=_infer_triangular_solve,
         relate=_relate_triangular_solve, tests=_TESTS,
     ),
     *fft.OPS,

@@ -63,9 +63,8 @@ def _call(value: ir.Value, result: ir.Type, kind: int, *, rank: int, skip: int =
     wide = "f64" in str(element_type_of(value))
     dims = dims_of(value if kind == REAL_TO_COMPLEX else result)
     axes = range(len(dims) - skip - rank, len(dims) - skip)
-    total = Expr.const(0) if policy().plain_transforms else product(dims)
     needs = [_workspace(dims[a], product(d for i, d in enumerate(dims) if i != a), 8 if wide else 4) for a in axes]
-    workspace = Expr.maximum(*needs) if total.constant != 0 else Expr.const(0)
+    workspace = Expr.maximum(*needs) if product(dims).constant != 0 else Expr.const(0)
     parameters = {"kind": kind, "inverse": int(inverse), "rank": rank, "skip": skip}
     return library_call("fft_f64" if wide else "fft_f32", [value], [result], parameters, workspace)[0]
 

@@ -3,13 +3,15 @@
 
 `stablehlo.custom_call @target` with the attribute `disc.library` (`shape_dialect/dialect/library.py`). Operands and
 results are contiguous and row-major. The last result is the workspace, bytes that nobody reads: it is planned into the
-arena like any other buffer. A function divides a batch over at most `SLOTS` slots, each with its own part of it.
+arena like any other buffer. A function divides a batch over at most `SLOTS` slots, each with its own part of it. Where
+the functions of a target take their workspaces themselves, it has no bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.library import LIBRARY, LibraryFunction, library_attribute
 from shlo_disc.shape_dialect.dialect.types import element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
@@ -43,7 +45,8 @@ def library_call(
 
     groups, custom, aliases: see `LibraryFunction`. attributes: further attributes of the op.
     """
-    bytes_type = tensor_type([workspace], ir.IntegerType.get_unsigned(8))
+    room = Expr.const(0) if policy().own_workspaces else workspace
+    bytes_type = tensor_type([room], ir.IntegerType.get_unsigned(8))
     function = LibraryFunction(
         tuple(element_type_of(v) for v in operands),
         tuple(element_type_of(t) for t in [*results, bytes_type]),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "library_types.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +17,8 @@ namespace disc::cuda {
 using BlasStatus = int; // cublasStatus_t
 constexpr BlasStatus kBlasSuccess = 0, kBlasNotSupported = 15;
 
-// cudaDataType_t, cublasComputeType_t, cublasOperation_t
-enum class DataType : int32_t { r32f = 0, r64f = 1, r16f = 2, r8i = 3, r32i = 10, r16bf = 14 };
+// cublasComputeType_t
 enum class ComputeType : int32_t { f32 = 68, f64 = 70, i32 = 72, f32_by_tf32 = 77 };
-enum class Operation : int32_t { none = 0, transpose = 1 };
 
 // cublasLtEpilogue_t
 enum class LibraryEpilogue : uint32_t { none = 1, bias = 4 };

@@ -35,7 +35,7 @@ Transforms transforms_of(const Call &call) {
   int64_t kind = call.spec.attribute("kind"), rank = call.spec.attribute("rank"), skip = call.spec.attribute("skip");
   int64_t first = source.rank - skip - rank, end = first + rank;
   bool is_wide = call.spec.target == "fft_f64";
-  FftType real = is_wide ? FftType::r64f : FftType::r32f, complex = is_wide ? FftType::c64f : FftType::c32f;
+  DataType real = is_wide ? DataType::r64f : DataType::r32f, complex = is_wide ? DataType::c64f : DataType::c32f;
   int64_t real_bytes = is_wide ? 8 : 4;
 
   Transforms found;
@@ -122,17 +122,14 @@ Fft::Plan &Fft::plan_for(const FftProblem &problem, const std::string &what) {
   std::ranges::copy(problem.lengths, lengths.begin());
   std::ranges::copy(problem.source.sizes, source.begin());
   std::ranges::copy(problem.target.sizes, target.begin());
-  bool is_wide = problem.source.type == FftType::r64f || problem.source.type == FftType::c64f;
+  bool is_wide = problem.source.type == DataType::r64f || problem.source.type == DataType::c64f;
   auto make = [&] {
     return library.make_plan(plan->handle, static_cast<int>(problem.rank), lengths.data(), source.data(),
                              problem.stride, problem.source.distance, problem.source.type, target.data(),
                              problem.stride, problem.target.distance, problem.target.type, problem.batch,
-                             &plan->workspace, is_wide ? FftType::c64f : FftType::c32f);
+                             &plan->workspace, is_wide ? DataType::c64f : DataType::c32f);
   };
-  FftStatus status = make();
-  if (status == kFftNoMemory && allocator_->trim() > 0)
-    status = make();
-  library.check(status, what);
+  library.check(with_released_memory(*allocator_, kFftNoMemory, make), what);
   library.check(library.set_stream(plan->handle, gpu_->stream()), what);
   plans_.emplace_front(problem, std::move(plan));
   by_problem_.emplace(problem, plans_.begin());
@@ -143,7 +140,7 @@ void Fft::run(const Call &call) {
   if (call.operands[0].elements() == 0 || call.results[0].elements() == 0)
     return;
   Transforms found = transforms_of(call);
-  std::string name = "a Fourier transform" + (call.spec.where.empty() ? "" : " at " + call.spec.where);
+  std::string name = shown("a Fourier transform", call.spec);
   std::string what = "compute " + name + " by cuFFT (GPU " + std::to_string(gpu_->ordinal()) + ")";
   std::lock_guard lock(mutex_);
   gpu_->within([&] {

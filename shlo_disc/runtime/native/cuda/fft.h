@@ -20,7 +20,7 @@ namespace disc::cuda {
 /// array along the axes, of which the last is shorter where it holds half a spectrum.
 struct FftProblem {
   struct Side {
-    FftType type{};
+    DataType type{};
     std::array<int64_t, 3> sizes{};
     int64_t distance = 0; // from one transform to the next
 

@@ -3,7 +3,8 @@
 // they take, as NVIDIA documents them. Nothing of NVIDIA's is needed to build.
 #pragma once
 
-#include "core/error.h"
+#include "library_types.h"
+#include "shared_library.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +17,6 @@ using FftStatus = int; // cufftResult
 constexpr FftStatus kFftNoMemory = 2;
 using FftHandle = int; // cufftHandle
 
-// cudaDataType_t
-enum class FftType : int32_t { r32f = 0, r64f = 1, c32f = 4, c64f = 5 };
-
 enum class FftDirection : int32_t { forward = -1, inverse = 1 };
 
 /// F(member, function of the library, parameters). All return a status.
@@ -28,8 +26,8 @@ enum class FftDirection : int32_t { forward = -1, inverse = 1 };
   F(set_auto_allocation, cufftSetAutoAllocation, (FftHandle plan, int allocates))                                      \
   F(make_plan, cufftXtMakePlanMany,                                                                                    \
     (FftHandle plan, int rank, long long *lengths, long long *source_sizes, long long source_stride,                   \
-     long long source_distance, FftType source, long long *target_sizes, long long target_stride,                      \
-     long long target_distance, FftType target, long long batch, size_t *workspace_bytes, FftType computed))           \
+     long long source_distance, DataType source, long long *target_sizes, long long target_stride,                      \
+     long long target_distance, DataType target, long long batch, size_t *workspace_bytes, DataType computed))           \
   F(set_work_area, cufftSetWorkArea, (FftHandle plan, void *workspace))                                                \
   F(set_stream, cufftSetStream, (FftHandle plan, void *stream))                                                        \
   F(execute, cufftXtExec, (FftHandle plan, void *source, void *target, FftDirection direction))
@@ -42,6 +40,9 @@ struct FftLibrary {
 
   /// The one that was opened. Throws Error(device) where none was.
   static const FftLibrary &instance();
+
+  /// Finds the functions. Throws Error(device) where the library lacks one.
+  void take(const NeededLibrary &needed, const SharedLibrary &library);
 
   /// Throws Error(device) when a function did not succeed. `what` was asked of it, in words that follow "could not".
   void check(FftStatus status, const std::string &what) const;

@@ -59,14 +59,14 @@ template <typename Body> void guarded(Body body) noexcept {
   }
 }
 
-/// A Fourier transform as a function that call sites are bound to.
-class Transform : public LibraryFunction {
+/// A library of the device, `Fft` or `Solver`, as a function that call sites are bound to.
+template <typename Library> class ByLibrary : public LibraryFunction {
 public:
-  explicit Transform(Fft &fft) : fft_(fft) {}
-  void run(const Call &call) const override { fft_.run(call); }
+  explicit ByLibrary(Library &library) : library_(library) {}
+  void run(const Call &call) const override { library_.run(call); }
 
 private:
-  Fft &fft_; // of the device
+  Library &library_;
 };
 
 bool waits_for_each_kernel() {
@@ -81,10 +81,13 @@ public:
       : device_(std::move(device)), gpu_(device_->gpu()), graphs_(std::move(graphs)), calls_(calls) {
     for (const CallSpec &spec : calls_) {
       host_calls_.push_back(spec.custom ? std::make_unique<HostCall>(gpu_, spec) : nullptr);
-      transforms_.emplace_back();
+      library_calls_.emplace_back();
       if (is_fft(spec)) {
         check_fft(spec);
-        transforms_.back() = {spec, std::make_shared<Transform>(device_->fft())};
+        library_calls_.back() = {spec, std::make_shared<ByLibrary<Fft>>(device_->fft())};
+      } else if (is_lapack(spec)) {
+        check_lapack(spec);
+        library_calls_.back() = {spec, std::make_shared<ByLibrary<Solver>>(device_->solver())};
       } else if (!spec.custom) {
         check_collective(spec);
       }
@@ -204,8 +207,8 @@ private:
       auto number = static_cast<size_t>(index);
       if (const std::unique_ptr<HostCall> &call = commands.host_calls_.at(number))
         return call->run(words, index);
-      if (const std::optional<BoundCall> &transform = commands.transforms_.at(number))
-        return transform->run(default_device()->pool, words, index, nullptr);
+      if (const std::optional<BoundCall> &bound = commands.library_calls_.at(number))
+        return bound->run(default_device()->pool, words, index, nullptr);
       run_collective(*commands.gpu_, commands.calls_.at(number), index, words);
     });
   }
@@ -249,8 +252,8 @@ private:
   std::unique_ptr<Module> module_;
   std::vector<Entry> kernels_;
   std::vector<CallSpec> calls_;
-  std::vector<std::unique_ptr<HostCall>> host_calls_;     // by call; null for others
-  std::vector<std::optional<BoundCall>> transforms_;      // by call
+  std::vector<std::unique_ptr<HostCall>> host_calls_;  // by call; null for others
+  std::vector<std::optional<BoundCall>> library_calls_; // by call
 };
 
 } // namespace
@@ -266,7 +269,7 @@ GpuDevice::GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache
                      std::shared_ptr<Graphs> graphs)
     : Device(std::make_shared<Allocator>(live_limit, cache_limit, std::make_shared<GpuMemory>(gpu, graphs))),
       gpu_(std::move(gpu)), blas_(gpu_, allocator, std::move(blas_names), may_use_tf32, fuses_products),
-      fft_(gpu_, allocator), graphs_(std::move(graphs)) {}
+      fft_(gpu_, allocator), solver_(gpu_, allocator), graphs_(std::move(graphs)) {}
 
 void GpuDevice::write(void *to, const void *from, int64_t bytes) {
   gpu_->write(address_of(to), from, static_cast<size_t>(bytes));

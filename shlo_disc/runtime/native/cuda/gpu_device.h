@@ -7,6 +7,7 @@
 #include "fft.h"
 #include "gpu.h"
 #include "graphs.h"
+#include "solver.h"
 
 namespace disc::cuda {
 
@@ -45,6 +46,9 @@ public:
   /// What computes Fourier transforms on it.
   Fft &fft() { return fft_; }
 
+  /// What computes linear algebra on it.
+  Solver &solver() { return solver_; }
+
 private:
   GpuDevice(std::shared_ptr<Gpu> gpu, int64_t live_limit, int64_t cache_limit, std::vector<std::string> blas_names,
             bool may_use_tf32, std::optional<bool> fuses_products, std::shared_ptr<Graphs> graphs);
@@ -52,6 +56,7 @@ private:
   std::shared_ptr<Gpu> gpu_;
   Blas blas_;
   Fft fft_;
+  Solver solver_;
   std::shared_ptr<Graphs> graphs_;
 };
 

@@ -3,7 +3,7 @@
 // documents them. Nothing of NVIDIA's is needed to build.
 #pragma once
 
-#include "core/error.h"
+#include "shared_library.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -71,6 +71,9 @@ struct NcclLibrary {
 
   /// The one that was opened. Throws Error(device) where none was.
   static const NcclLibrary &instance();
+
+  /// Finds the functions. Throws Error(device) where the library lacks one.
+  void take(const NeededLibrary &needed, const SharedLibrary &library);
 
   /// Throws Error(device) when a function did not succeed. `what` was asked of it, in words that follow "could not".
   void check(NcclStatus status, const std::string &what) const;

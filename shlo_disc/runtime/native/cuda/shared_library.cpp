@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "shared_library.h"
 
-#include "core/error.h"
-
 #include <dlfcn.h>
 
 namespace disc::cuda {
@@ -19,6 +17,33 @@ void *SharedLibrary::find(const char *function, const char *what, const char *ad
     return address;
   throw Error(ErrorKind::device, "the " + std::string(what) + " at " + name + " is too old: it has no " + function +
                                      "; " + advice);
+}
+
+SharedLibrary NeededLibrary::open(const std::vector<std::string> &names) const {
+  if (std::optional<SharedLibrary> library = SharedLibrary::open(names))
+    return *library;
+  throw Error(ErrorKind::device, std::string(programs) + " needs " + name + ", which is not installed: pip install " +
+                                     packages);
+}
+
+void NeededLibrary::fail_unopened() const {
+  throw Error(ErrorKind::device, std::string(programs) + " needs " + name + ", which has not been opened");
+}
+
+void *NeededLibrary::find(const SharedLibrary &library, const char *function) const {
+  return library.find(function, name, (std::string("install ") + packages).c_str());
+}
+
+void check_status(int status, std::span<const char *const> names, const std::string &what) {
+  if (status == 0)
+    return;
+  bool is_known = status > 0 && static_cast<size_t>(status) < names.size() && names[static_cast<size_t>(status)];
+  throw Error(ErrorKind::device, "could not " + what + ": " +
+                                     (is_known ? names[static_cast<size_t>(status)] : "error " + std::to_string(status)));
+}
+
+std::string shown(const char *what, const CallSpec &spec) {
+  return std::string(what) + (spec.where.empty() ? "" : " at " + spec.where);
 }
 
 } // namespace disc::cuda

@@ -5,6 +5,7 @@
 #include "cuda/gpu_device.h"
 #include "cuda/gpu_run.h"
 #include "cuda/fft_library.h"
+#include "cuda/solver_library.h"
 #include "cuda/nccl_library.h"
 #include "without_gil.h"
 
@@ -112,6 +113,16 @@ void bind_gpu(nb::module_ &module) {
   module.def(
       "open_fft", [](const std::vector<std::string> &names) { without_gil([&] { cuda::FftLibrary::open(names); }); },
       nb::arg("names"), "Open cuFFT, by paths and names that it may be found by; once.");
+  module.def(
+      "open_solver",
+      [](const std::vector<std::string> &solver, const std::vector<std::string> &blas) {
+        without_gil([&] {
+          cuda::CublasLibrary::open(blas);
+          cuda::SolverLibrary::open(solver);
+        });
+      },
+      nb::arg("solver"), nb::arg("blas"),
+      "Open cuSOLVER and cuBLAS, each by paths and names that it may be found by; once.");
   module.def(
       "destroy_nccl_groups", [] { return without_gil([] { return cuda::GpuRun::forget(); }); },
       "Destroy the communicators of all groups of GPUs; how many groups there were.");

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One call of a function of LAPACK, while it is given to a GPU.
+#pragma once
+
+#include "core/memory.h"
+#include "gpu.h"
+#include "kernels/library_call.h"
+#include "solver_library.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace disc::cuda {
+
+/// The parts of an operand or result that the entries of a batch have.
+struct Entries {
+  char *first = nullptr;
+  int64_t bytes = 0; // of one
+
+  void *operator[](int64_t entry) const { return first + entry * bytes; }
+};
+
+/// Memory that a function takes beside its operands: on the device, on the host, and for a number that nobody reads.
+struct Workspace {
+  void *device = nullptr;
+  size_t device_bytes = 0;
+  int elements = 0; // of `device`, where it was asked for so
+  void *host = nullptr;
+  size_t host_bytes = 0;
+  int *info = nullptr;
+};
+
+/// A call, as it is given to the libraries. Entries of a batch are given one after the other.
+struct SolverCall {
+  const Call &call;
+  const Gpu &gpu;
+  const std::shared_ptr<Allocator> &allocator;
+  SolverHandle solver;
+  SolverOptions options;
+  CublasHandle blas;
+  std::string what;                                // what is asked of the libraries, for errors
+  std::vector<std::unique_ptr<char[]>> &host_parts; // memory that lives until the work is done
+  const SolverLibrary &library = SolverLibrary::instance();
+  const CublasLibrary &cublas = CublasLibrary::instance();
+  size_t index = 0;    // of the type in `ByType`
+  DataType type{};     // of the matrices
+  DataType real_type{}; // of their absolute values
+  int64_t element_bytes = 0;
+  int64_t entries = 0;
+  std::vector<Entries> operands{}, results{};
+  std::vector<std::unique_ptr<Block>> blocks{};
+
+  char letter(std::string_view attribute) const { return static_cast<char>(call.spec.attribute(attribute)); }
+
+  /// The workspace of an operation, which `ask(device_bytes, host_bytes)` tells the size of.
+  template <typename Ask> Workspace workspace(Ask ask) {
+    size_t device_bytes = 0, host_bytes = 0;
+    check([&] { return ask(&device_bytes, &host_bytes); });
+    return workspace_of(device_bytes, host_bytes);
+  }
+
+  /// The same, of functions that `ask(elements)` tells the elements of.
+  template <typename Ask> Workspace workspace_in_elements(Ask ask) {
+    int elements = 0;
+    check([&] { return ask(&elements); });
+    Workspace made = workspace_of(static_cast<size_t>(elements * element_bytes), 0);
+    made.elements = elements;
+    return made;
+  }
+
+  /// Memory of the device until the work is done.
+  void *memory(int64_t bytes);
+
+  /// Copies an operand of an entry to a result, where it is overwritten.
+  void copy(size_t operand, size_t result, int64_t entry) const;
+
+  /// Has `give(entry)`, which returns a status, give the work of each entry.
+  template <typename Give> void for_each_entry(Give give) const { each(library, kSolverNoMemory, give); }
+  template <typename Give> void for_each_entry_by_cublas(Give give) const { each(cublas, kCublasNoMemory, give); }
+
+private:
+  template <typename Ask> void check(Ask ask) const {
+    library.check(with_released_memory(*allocator, kSolverNoMemory, ask), what);
+  }
+
+  Workspace workspace_of(size_t device_bytes, size_t host_bytes);
+
+  template <typename Library, typename Give> void each(const Library &by, int no_memory, Give give) const {
+    for (int64_t entry = 0; entry < entries; ++entry)
+      by.check(with_released_memory(*allocator, no_memory, [&] { return give(entry); }), what);
+  }
+};
+
+/// A function of LAPACK as GPUs have it. operands, results: a letter for each matrix (M), vector (V) or number (N),
+/// followed by its type: that of the call (t), its real one (r), or a 32-bit integer (i).
+struct LapackFunction {
+  std::string_view name; // without the letter of its type: "getrf"
+  std::string_view operands, results;
+  const char *shown; // in errors: "an LU factorization"
+  void (*give)(SolverCall &call);
+};
+
+/// The function of that name; null where GPUs have none.
+const LapackFunction *lapack_function(std::string_view name);
+
+} // namespace disc::cuda
