@@ -50,6 +50,11 @@ def numbers(address: int, count: int, dtype: Any = np.int32) -> np.ndarray:
     return mock_driver().view(address, count * np.dtype(dtype).itemsize).view(dtype)
 
 
+def addresses(address: int, count: int) -> list[int]:
+    """Addresses that lie in memory of the GPU."""
+    return [int(word) for word in numbers(address, count, np.uint64)]
+
+
 @dataclass
 class Workspace:
     """Memory that a function was given beside its operands."""
@@ -272,6 +277,20 @@ class MockSolver(_Library):
 
         self._work(handle, room, work)
 
+    def potrfBatched(
+        self, type_: int, handle: int, triangle: int, n: int, a: int, step: int, info: int, entries: int
+    ) -> None:
+        n, step, entries, is_lower = _int(n), _int(step), _int(entries), _int(triangle) == LOWER
+        self.require(step >= n > 0 and entries > 0 and _int(triangle) in (LOWER, UPPER), "potrfBatched")
+
+        def work() -> None:
+            for entry, address in enumerate(addresses(a, entries)):
+                factor = matrix(address, n, n, step, type_)
+                numbers(info, entries)[entry] = algebra.cholesky(factor, is_lower)
+                factor[np.triu_indices(n, 1) if is_lower else np.tril_indices(n, -1)] = np.nan
+
+        self.give(handle, work)
+
     def orgqr_bufferSize(
         self, type_: int, handle: int, m: int, n: int, k: int, a: int, step: int, tau: int, out: int
     ) -> None:
@@ -337,6 +356,27 @@ class MockCublas(_Library):
         self, type_: int, handle: int, side: int, triangle: int, operation: int, diagonal: int, m: int, n: int,
         factor: int, a: int, a_step: int, b: int, b_step: int,
     ) -> None:  # fmt: skip
+        solve = self._solution(type_, side, triangle, operation, diagonal, m, n, factor, a_step, b_step)
+        self.give(handle, lambda: solve(a, b))
+
+    def trsmBatched(
+        self, type_: int, handle: int, side: int, triangle: int, operation: int, diagonal: int, m: int, n: int,
+        factor: int, a: int, a_step: int, b: int, b_step: int, entries: int,
+    ) -> None:  # fmt: skip
+        solve = self._solution(type_, side, triangle, operation, diagonal, m, n, factor, a_step, b_step)
+        count = _int(entries)
+
+        def work() -> None:
+            for left, right in zip(addresses(a, count), addresses(b, count), strict=True):
+                solve(left, right)
+
+        self.give(handle, work)
+
+    def _solution(
+        self, type_: int, side: int, triangle: int, operation: int, diagonal: int, m: int, n: int, factor: int,
+        a_step: int, b_step: int,
+    ) -> Callable[[int, int], None]:  # fmt: skip
+        """Solves equations of the matrices at two addresses."""
         side, triangle, operation, diagonal, m, n, a_step, b_step = map(
             _int, (side, triangle, operation, diagonal, m, n, a_step, b_step)
         )
@@ -345,13 +385,26 @@ class MockCublas(_Library):
         self.require({side, triangle, diagonal} <= {0, 1} and operation in (0, 1, 2), "flags")
         self.require(_scalar(factor, type_) == 1, "a factor")
 
-        def work() -> None:
+        def solve(a: int, b: int) -> None:
             left = matrix(a, order, order, a_step, type_)
             right = matrix(b, m, n, b_step, type_)
             algebra.solve_triangle(
                 left, right, is_left=not side, is_lower=triangle == LOWER, operation="NTC"[operation],
                 has_ones=bool(diagonal),
             )  # fmt: skip
+
+        return solve
+
+    def getrfBatched(
+        self, type_: int, handle: int, n: int, a: int, step: int, pivots: int, info: int, entries: int
+    ) -> None:
+        n, step, entries = _int(n), _int(step), _int(entries)
+        self.require(step >= n > 0 and entries > 0, "getrfBatched")
+
+        def work() -> None:
+            rows = numbers(pivots, entries * n).reshape(entries, n)
+            for entry, address in enumerate(addresses(a, entries)):
+                numbers(info, entries)[entry] = algebra.lu(matrix(address, n, n, step, type_), rows[entry])
 
         self.give(handle, work)
 
@@ -379,9 +432,9 @@ def _functions(mock: type, prefix: str, typed: Sequence[str]) -> list[str]:
 
 
 SOLVER_TYPED = (
-    "getrf", "getrf_bufferSize", "orgqr", "orgqr_bufferSize", "ormqr", "ormqr_bufferSize",
+    "getrf", "getrf_bufferSize", "potrfBatched", "orgqr", "orgqr_bufferSize", "ormqr", "ormqr_bufferSize",
 )  # fmt: skip
-CUBLAS_TYPED = ("trsm_v2", "geam")
+CUBLAS_TYPED = ("trsm_v2", "trsmBatched", "getrfBatched", "geam")
 
 
 def _named(name: str, letter: str) -> str:

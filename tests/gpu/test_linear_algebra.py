@@ -186,6 +186,37 @@ def test_equations_and_determinants(dtype: str, client: Client) -> None:
         near(determinant, np.linalg.det(a), dtype)
 
 
+def test_batches_are_one_call_where_matrices_are_small(solver: MockSolver, cublas: MockCublas, client: Client) -> None:
+    def function(a: Any, b: Any) -> Any:
+        return jnp.linalg.cholesky(a), lax.linalg.lu(a)[0], lax.linalg.triangular_solve(a, b, left_side=True)
+
+    names = {
+        solver: ("cusolverDnSpotrfBatched", "cusolverDnXpotrf", "cusolverDnSgetrf"),
+        cublas: ("cublasSgetrfBatched", "cublasStrsmBatched", "cublasStrsm_v2"),
+    }
+    run = program(function, client, "float32", "b, n, n", "b, n, 2")
+    for b, n, want in ((3, 128, (1, 0, 0, 1, 1, 0)), (2, 129, (0, 2, 2, 0, 0, 2)), (1, 3, (0, 1, 1, 0, 0, 1))):
+        solver.calls.clear()
+        cublas.calls.clear()
+        a, right = positive((b, n, n), "float32"), matrices((b, n, 2), "float32")
+        factor, _, solution = run(a, right)
+        near(factor, np.linalg.cholesky(a), "float32")
+        near(solution, np.linalg.solve(np.triu(a), right), "float32")
+        assert tuple(mock.calls.count(name) for mock, found in names.items() for name in found) == want
+
+
+def test_batches_find_released_memory(cublas: MockCublas, client: Client) -> None:
+    run = program(lambda a: lax.linalg.lu(a)[0], client, "float32", "b, n, n")
+    a = matrices((2, 3, 3), "float32")
+    want = np.asarray(run(a))
+    run(matrices((9, 40, 40), "float32"))
+    cublas.fails["cublasSgetrfBatched"] = MockCublas.NO_MEMORY
+    near(run(a), want, "float32")
+    cublas.fails["cublasSgetrfBatched"] = 14
+    with pytest.raises(DeviceError, match="CUBLAS_STATUS_INTERNAL_ERROR"):
+        run(a)
+
+
 @slow
 def test_gradients(client: Client) -> None:
     def function(a: jax.Array) -> jax.Array:

@@ -92,10 +92,20 @@ Workspace SolverCall::workspace_of(size_t device_bytes, size_t host_bytes) {
   return made;
 }
 
-void SolverCall::copy(size_t operand, size_t result, int64_t entry) const {
+void SolverCall::copy(size_t operand, size_t result, int64_t entry, int64_t count) const {
   const Entries &from = operands[operand], &to = results[result];
   if (from.first != to.first && from.bytes > 0)
-    gpu.copy(address_of(to[entry]), address_of(from[entry]), static_cast<size_t>(from.bytes));
+    gpu.copy(address_of(to[entry]), address_of(from[entry]), static_cast<size_t>(from.bytes * count));
+}
+
+void **SolverCall::addresses(const Entries &of) {
+  std::vector<void *> found;
+  for (int64_t entry = 0; entry < entries; ++entry)
+    found.push_back(of[entry]);
+  auto bytes = found.size() * sizeof(void *);
+  void *made = memory(static_cast<int64_t>(bytes));
+  gpu.write(address_of(made), found.data(), bytes);
+  return static_cast<void **>(made);
 }
 
 // ---- the libraries on a GPU -----------------------------------------------------------------------------------------

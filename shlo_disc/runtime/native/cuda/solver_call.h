@@ -73,8 +73,20 @@ struct SolverCall {
   /// Memory of the device until the work is done.
   void *memory(int64_t bytes);
 
-  /// Copies an operand of an entry to a result, where it is overwritten.
-  void copy(size_t operand, size_t result, int64_t entry) const;
+  /// Copies an operand of some entries to a result, where it is overwritten.
+  void copy(size_t operand, size_t result, int64_t entry, int64_t count = 1) const;
+
+  /// Whether all entries are given by one call, as small matrices are, which would take a GPU no longer than a launch.
+  bool is_batch(int64_t order) const { return entries > 1 && order <= 128; }
+
+  /// The addresses of all entries, in memory of the device.
+  void **addresses(const Entries &of);
+
+  /// Has `give()`, which returns a status, give the work of all entries. operand: what becomes the first result.
+  template <typename Give> void give_batch(size_t operand, Give give) const { batch(library, kSolverNoMemory, operand, give); }
+  template <typename Give> void give_batch_by_cublas(size_t operand, Give give) const {
+    batch(cublas, kCublasNoMemory, operand, give);
+  }
 
   /// Has `give(entry)`, which returns a status, give the work of each entry.
   template <typename Give> void for_each_entry(Give give) const { each(library, kSolverNoMemory, give); }
@@ -86,6 +98,15 @@ private:
   }
 
   Workspace workspace_of(size_t device_bytes, size_t host_bytes);
+
+  template <typename Library, typename Give>
+  void batch(const Library &by, int no_memory, size_t operand, Give give) const {
+    auto copied = [&] {
+      copy(operand, 0, 0, entries);
+      return give();
+    };
+    by.check(with_released_memory(*allocator, no_memory, copied), what);
+  }
 
   template <typename Library, typename Give> void each(const Library &by, int no_memory, Give give) const {
     for (int64_t entry = 0; entry < entries; ++entry)

@@ -28,12 +28,20 @@ void succeed(const SolverCall &c, size_t result) {
              static_cast<size_t>(c.entries * c.results[result].bytes));
 }
 
-/// (a [.., n, n]) -> (factor, info), row-major. Attribute uplo: the triangle that is read and written.
+/// (a [.., n, n]) -> (factor, info), row-major. Attribute uplo: the triangle that is read and written. In a batch, the
+/// other one is destroyed.
 void potrf(SolverCall &c) {
   int64_t n = c.call.operands[0].size(-1);
   if (n == 0)
     return succeed(c, 1);
   Triangle triangle = flipped(c.letter("uplo"));
+  if (c.is_batch(n)) {
+    void **a = c.addresses(c.results[0]);
+    return c.give_batch(0, [&] {
+      return c.library.potrf_batched[c.index](c.solver, triangle, as_int(n), a, as_int(n),
+                                              static_cast<int *>(c.results[1][0]), as_int(c.entries));
+    });
+  }
   Workspace room = c.workspace([&](size_t *device, size_t *host) {
     return c.library.potrf_bytes(c.solver, c.options, triangle, n, c.type, c.results[0][0], n, c.type, device, host);
   });
@@ -55,6 +63,14 @@ void trsm(SolverCall &c) {
   char letter = c.letter("trans_x");
   Operation operation = letter == 'N' ? Operation::none : letter == 'T' ? Operation::transpose : Operation::adjoint;
   Diagonal diagonal = c.letter("diag") == 'U' ? Diagonal::ones : Diagonal::any;
+  if (c.is_batch(n)) {
+    void **left = c.addresses(c.operands[0]), **right = c.addresses(c.results[0]);
+    return c.give_batch_by_cublas(1, [&] {
+      return c.cublas.trsm_batched[c.index](c.blas, side, triangle, operation, diagonal, as_int(columns), as_int(rows),
+                                            number(c, true), left, as_int(n), right, as_int(columns),
+                                            as_int(c.entries));
+    });
+  }
   c.for_each_entry_by_cublas([&](int64_t i) {
     c.copy(1, 0, i);
     return c.cublas.trsm[c.index](c.blas, side, triangle, operation, diagonal, as_int(columns), as_int(rows),
@@ -68,6 +84,13 @@ void getrf(SolverCall &c) {
   if (rows == 0 || columns == 0)
     return succeed(c, 2);
   int m = as_int(rows), n = as_int(columns);
+  if (c.is_batch(rows) && m == n) {
+    void **a = c.addresses(c.results[0]);
+    return c.give_batch_by_cublas(0, [&] {
+      return c.cublas.getrf_batched[c.index](c.blas, n, a, n, static_cast<int *>(c.results[1][0]),
+                                             static_cast<int *>(c.results[2][0]), as_int(c.entries));
+    });
+  }
   Workspace room = c.workspace_in_elements(
       [&](int *elements) { return c.library.getrf_elements[c.index](c.solver, m, n, c.results[0][0], m, elements); });
   c.for_each_entry([&](int64_t i) {

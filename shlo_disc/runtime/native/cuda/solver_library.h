@@ -74,6 +74,8 @@ using CublasHandle = CublasState *;      // cublasHandle_t
     (SolverHandle solver, int m, int n, void *a, int a_step, int *elements))                                           \
   F(getrf, getrf, getrf,                                                                                               \
     (SolverHandle solver, int m, int n, void *a, int a_step, void *workspace, int *pivots, int *info))                 \
+  F(potrf_batched, potrfBatched, potrfBatched,                                                                         \
+    (SolverHandle solver, Triangle triangle, int n, void **a, int a_step, int *info, int entries))                     \
   F(orgqr_elements, orgqr_bufferSize, ungqr_bufferSize,                                                                \
     (SolverHandle solver, int m, int n, int k, const void *a, int a_step, const void *tau, int *elements))             \
   F(orgqr, orgqr, ungqr,                                                                                               \
@@ -86,7 +88,7 @@ using CublasHandle = CublasState *;      // cublasHandle_t
     (SolverHandle solver, Side side, Operation operation, int m, int n, int k, const void *a, int a_step,              \
      const void *tau, void *c, int c_step, void *workspace, int elements, int *info))
 
-/// cuBLAS, which solves equations of triangles and transposes: F(member, function, parameters).
+/// cuBLAS, which solves equations of triangles, transposes, and factors many small matrices: F(member, function, parameters).
 #define DISC_CUBLAS_FUNCTIONS(F)                                                                                     \
   F(create, cublasCreate_v2, (CublasHandle * made))                                                                  \
   F(destroy, cublasDestroy_v2, (CublasHandle blas))                                                                  \
@@ -97,6 +99,11 @@ using CublasHandle = CublasState *;      // cublasHandle_t
   F(trsm, trsm_v2,                                                                                                     \
     (CublasHandle blas, Side side, Triangle triangle, Operation operation, Diagonal diagonal, int m, int n,          \
      const void *factor, const void *a, int a_step, void *b, int b_step))                                              \
+  F(trsm_batched, trsmBatched,                                                                                         \
+    (CublasHandle blas, Side side, Triangle triangle, Operation operation, Diagonal diagonal, int m, int n,            \
+     const void *factor, void *const *a, int a_step, void *const *b, int b_step, int entries))                         \
+  F(getrf_batched, getrfBatched,                                                                                       \
+    (CublasHandle blas, int n, void *const *a, int a_step, int *pivots, int *info, int entries))                       \
   F(geam, geam,                                                                                                        \
     (CublasHandle blas, Operation operation, Operation added_operation, int m, int n, const void *factor,              \
      const void *a, int a_step, const void *added_factor, const void *added, int added_step, void *c, int c_step))
