@@ -25,7 +25,7 @@ from benchmarks.tables import duration
 
 Result = dict[str, Any]
 
-FAMILIES = ("cases", "micro", "plain", "loops", "models", "ops")
+FAMILIES = ("cases", "micro", "plain", "loops", "solvers", "models", "ops")
 """In the order in which they are checked."""
 TIMED_FIRST = ("micro-softmax", "micro-layernorm", "micro-gelu_bias", "plain-column_sums", "plain-transpose",
                "micro-rmsnorm_rope", "micro-cross_entropy", "plain-whole")  # fmt: skip

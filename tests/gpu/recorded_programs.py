@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The programs that are checked on a GPU: the cases of the kernels' tests, loops, single ops, and what is timed.
+"""The programs that are checked on a GPU: the cases of the kernels' tests, loops, linear algebra, single ops, and what
+is timed.
 
 The ops are JAX's own harnesses, one use of one primitive each, mapped over a symbolic dimension.
 """
@@ -17,6 +18,7 @@ import shlo_disc
 from benchmarks.gpu.recording import Bounds, Source, largest, within
 from benchmarks.gpu.works import sources_of, works
 from tests.gpu.loop_programs import LOOPS, Loop
+from tests.gpu.solver_programs import SOLVERS
 from tests.ir.gpu_cases import CASES, Case, arrays
 from tests.run.jax_harnesses import BATCHES, NOT_UNIQUE, ROUGH, SUMS, _stacked, harnesses, sample, unique_results
 
@@ -36,7 +38,9 @@ def sources(families: Sequence[str], stride: int = 40) -> Iterator[list[Source]]
     if "cases" in families:
         yield from ([case_source(name, case)] for name, case in CASES.items())
     if "loops" in families:
-        yield from ([loop_source(name, loop)] for name, loop in LOOPS.items())
+        yield from ([loop_source("loops", name, loop, 1e-5)] for name, loop in LOOPS.items())
+    if "solvers" in families:
+        yield from ([loop_source("solvers", name, loop, 1e-4)] for name, loop in SOLVERS.items())
     if "ops" in families:
         found = harnesses()
         yield from ([op_source(n, found[n])] for n in sample(stride) if is_comparable(found[n]))
@@ -60,15 +64,15 @@ def case_source(name: str, case: Case) -> Source:
     return Source(f"cases-{name}", "cases", name, case.function, compiled, calls, bounds, has_doubles=True)
 
 
-def loop_source(name: str, loop: Loop) -> Source:
-    """A program with a loop or branches."""
+def loop_source(family: str, name: str, loop: Loop, tolerance: float) -> Source:
+    """A program with a loop or branches, or of linear algebra."""
 
     def calls() -> Iterator[tuple[str, tuple[Any, ...]]]:
         for b, s in ((1, 1), (3, 7), (2, 33), (5, 531)):
             yield f"b={b}, s={s}", loop.make(b, s)
 
     compiled = _compiled(loop.function, loop.arguments)
-    return Source(f"loops-{name}", "loops", name, loop.function, compiled, calls, within(1e-5))
+    return Source(f"{family}-{name}", family, name, loop.function, compiled, calls, within(tolerance))
 
 
 # ---- ops ------------------------------------------------------------------------------------------------------------

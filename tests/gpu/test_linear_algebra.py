@@ -20,6 +20,7 @@ from shlo_disc.runtime import Client, LoadedExecutable, cuda_libraries
 from tests.gpu.emulated import loaded
 from tests.gpu.marks import needs_mock_driver
 from tests.gpu.mock_solver import MockCublas, MockSolver, mock_cublas, mock_solver
+from tests.gpu.solver_programs import SOLVERS
 
 pytestmark = needs_mock_driver
 
@@ -352,6 +353,22 @@ def test_least_squares_and_pseudoinverses(client: Client) -> None:
         near(solution, np.linalg.lstsq(a, b, rcond=None)[0], "float64")
         near(inverse, np.linalg.pinv(a), "float64")
         assert rank == 3
+
+
+# ---- what is taken to GPUs ------------------------------------------------------------------------------------------
+
+
+@slow
+@pytest.mark.parametrize("name", SOLVERS)
+def test_recorded_program(name: str, client: Client) -> None:
+    recorded = SOLVERS[name]
+    with jax.enable_x64(False):
+        run = loaded(shlo_disc.compile(recorded.function, target="cuda:sm_90", args=recorded.arguments), client)
+        for sizes in ((1, 1), (3, 7)):
+            given = recorded.make(*sizes)
+            found, want = jax.tree.leaves(run(*given)), jax.tree.leaves(recorded.function(*given))
+            for got, expected in zip(found, want, strict=True):
+                near(got, expected, "float32")
 
 
 # ---- matrices without elements --------------------------------------------------------------------------------------
