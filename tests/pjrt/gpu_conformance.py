@@ -9,8 +9,6 @@ from __future__ import annotations
 from tests.pjrt import program_table
 
 REFUSED = {
-    "linear_algebra": "triangular_solve",
-    "programs_exported_for_the_cpu": "cholesky",
     "functions_of_the_user": "own_potrf",
     "programs_that_are_called_by_jax": "shlo_disc_call",
 }

@@ -26,8 +26,8 @@ enum class FftDirection : int32_t { forward = -1, inverse = 1 };
   F(set_auto_allocation, cufftSetAutoAllocation, (FftHandle plan, int allocates))                                      \
   F(make_plan, cufftXtMakePlanMany,                                                                                    \
     (FftHandle plan, int rank, long long *lengths, long long *source_sizes, long long source_stride,                   \
-     long long source_distance, DataType source, long long *target_sizes, long long target_stride,                      \
-     long long target_distance, DataType target, long long batch, size_t *workspace_bytes, DataType computed))           \
+     long long source_distance, DataType source, long long *target_sizes, long long target_stride,                     \
+     long long target_distance, DataType target, long long batch, size_t *workspace_bytes, DataType computed))         \
   F(set_work_area, cufftSetWorkArea, (FftHandle plan, void *workspace))                                                \
   F(set_stream, cufftSetStream, (FftHandle plan, void *stream))                                                        \
   F(execute, cufftXtExec, (FftHandle plan, void *source, void *target, FftDirection direction))

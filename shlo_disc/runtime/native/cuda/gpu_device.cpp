@@ -252,7 +252,7 @@ private:
   std::unique_ptr<Module> module_;
   std::vector<Entry> kernels_;
   std::vector<CallSpec> calls_;
-  std::vector<std::unique_ptr<HostCall>> host_calls_;  // by call; null for others
+  std::vector<std::unique_ptr<HostCall>> host_calls_;   // by call; null for others
   std::vector<std::optional<BoundCall>> library_calls_; // by call
 };
 

@@ -37,9 +37,9 @@ void *NeededLibrary::find(const SharedLibrary &library, const char *function) co
 void check_status(int status, std::span<const char *const> names, const std::string &what) {
   if (status == 0)
     return;
-  bool is_known = status > 0 && static_cast<size_t>(status) < names.size() && names[static_cast<size_t>(status)];
-  throw Error(ErrorKind::device, "could not " + what + ": " +
-                                     (is_known ? names[static_cast<size_t>(status)] : "error " + std::to_string(status)));
+  auto number = static_cast<size_t>(status); // a large one where the status is negative
+  const char *name = number < names.size() ? names[number] : nullptr;
+  throw Error(ErrorKind::device, "could not " + what + ": " + (name ? name : "error " + std::to_string(status)));
 }
 
 std::string shown(const char *what, const CallSpec &spec) {

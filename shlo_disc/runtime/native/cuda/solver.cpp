@@ -29,7 +29,9 @@ const LapackFunction *function_of(const CallSpec &spec) {
 
 /// Whether tensors are those of a signature, matrices having a rank of `rank`.
 bool are(std::string_view signature, const std::vector<CallTensorSpec> &tensors, size_t index, int64_t rank) {
-  auto name_of = [&](char type) { return std::string_view(type == 'i' ? "i32" : kNames[type == 'r' ? index % 2 : index]); };
+  auto name_of = [&](char type) {
+    return std::string_view(type == 'i' ? "i32" : kNames[type == 'r' ? index % 2 : index]);
+  };
   for (size_t i = 0; 2 * i < signature.size(); ++i) {
     char kind = signature[2 * i];
     int64_t fewer = kind == 'M' ? 0 : kind == 'V' ? 1 : 2;
@@ -112,12 +114,12 @@ void **SolverCall::addresses(const Entries &of) {
 
 struct Solver::Handles {
   Handles(const Gpu &gpu, Allocator &allocator, const std::string &what) {
-    auto made = [&](const auto &library, int no_memory, auto create) {
-      library.check(with_released_memory(allocator, no_memory, create), what);
+    auto make = [&](const auto &by, auto create) {
+      by.check(with_released_memory(allocator, by.no_memory, create), what);
     };
-    made(library, kSolverNoMemory, [&] { return library.create(&solver); });
-    made(library, kSolverNoMemory, [&] { return library.create_options(&options); });
-    made(cublas, kCublasNoMemory, [&] { return cublas.create(&blas); });
+    make(library, [&] { return library.create(&solver); });
+    make(library, [&] { return library.create_options(&options); });
+    make(cublas, [&] { return cublas.create(&blas); });
     library.check(library.set_stream(solver, gpu.stream()), what);
     cublas.check(cublas.set_stream(blas, gpu.stream()), what);
   }
@@ -166,7 +168,9 @@ void Solver::run(const Call &call) {
   gpu_->within([&] {
     if (!handles_)
       handles_ = std::make_unique<Handles>(*gpu_, *allocator_, what);
-    std::erase_if(kept_, [](const HostMemory &kept) { return kept.parts.empty() || (kept.end && kept.end->is_done()); });
+    std::erase_if(kept_, [](const HostMemory &kept) {
+      return kept.parts.empty() || (kept.end && kept.end->is_done());
+    });
     HostMemory &host = kept_.emplace_back();
     SolverCall given{call, *gpu_, allocator_, handles_->solver, handles_->options, handles_->blas, what, host.parts};
     given.index = index;

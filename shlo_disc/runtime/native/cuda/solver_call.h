@@ -40,12 +40,12 @@ struct SolverCall {
   SolverHandle solver;
   SolverOptions options;
   CublasHandle blas;
-  std::string what;                                // what is asked of the libraries, for errors
+  std::string what;                                 // what is asked of the libraries, for errors
   std::vector<std::unique_ptr<char[]>> &host_parts; // memory that lives until the work is done
   const SolverLibrary &library = SolverLibrary::instance();
   const CublasLibrary &cublas = CublasLibrary::instance();
-  size_t index = 0;    // of the type in `ByType`
-  DataType type{};     // of the matrices
+  size_t index = 0;     // of the type in `ByType`
+  DataType type{};      // of the matrices
   DataType real_type{}; // of their absolute values
   int64_t element_bytes = 0;
   int64_t entries = 0;
@@ -57,14 +57,14 @@ struct SolverCall {
   /// The workspace of an operation, which `ask(device_bytes, host_bytes)` tells the size of.
   template <typename Ask> Workspace workspace(Ask ask) {
     size_t device_bytes = 0, host_bytes = 0;
-    check([&] { return ask(&device_bytes, &host_bytes); });
+    check(library, [&] { return ask(&device_bytes, &host_bytes); });
     return workspace_of(device_bytes, host_bytes);
   }
 
   /// The same, of functions that `ask(elements)` tells the elements of.
   template <typename Ask> Workspace workspace_in_elements(Ask ask) {
     int elements = 0;
-    check([&] { return ask(&elements); });
+    check(library, [&] { return ask(&elements); });
     Workspace made = workspace_of(static_cast<size_t>(elements * element_bytes), 0);
     made.elements = elements;
     return made;
@@ -76,42 +76,33 @@ struct SolverCall {
   /// Copies an operand of some entries to a result, where it is overwritten.
   void copy(size_t operand, size_t result, int64_t entry, int64_t count = 1) const;
 
-  /// Whether all entries are given by one call, as small matrices are, which would take a GPU no longer than a launch.
+  /// Whether one call gives all entries: a small matrix alone does not keep a GPU busy.
   bool is_batch(int64_t order) const { return entries > 1 && order <= 128; }
 
   /// The addresses of all entries, in memory of the device.
   void **addresses(const Entries &of);
 
-  /// Has `give()`, which returns a status, give the work of all entries. operand: what becomes the first result.
-  template <typename Give> void give_batch(size_t operand, Give give) const { batch(library, kSolverNoMemory, operand, give); }
-  template <typename Give> void give_batch_by_cublas(size_t operand, Give give) const {
-    batch(cublas, kCublasNoMemory, operand, give);
+  /// Has `give()`, a function of a library that returns a status, give the work of all entries. operand: what becomes
+  /// the first result.
+  template <typename Library, typename Give> void give_batch(const Library &by, size_t operand, Give give) const {
+    check(by, [&] {
+      copy(operand, 0, 0, entries);
+      return give();
+    });
   }
 
-  /// Has `give(entry)`, which returns a status, give the work of each entry.
-  template <typename Give> void for_each_entry(Give give) const { each(library, kSolverNoMemory, give); }
-  template <typename Give> void for_each_entry_by_cublas(Give give) const { each(cublas, kCublasNoMemory, give); }
+  /// Has `give(entry)` give the work of each entry.
+  template <typename Library, typename Give> void give_each(const Library &by, Give give) const {
+    for (int64_t entry = 0; entry < entries; ++entry)
+      check(by, [&] { return give(entry); });
+  }
 
 private:
-  template <typename Ask> void check(Ask ask) const {
-    library.check(with_released_memory(*allocator, kSolverNoMemory, ask), what);
+  template <typename Library, typename Ask> void check(const Library &by, Ask ask) const {
+    by.check(with_released_memory(*allocator, by.no_memory, ask), what);
   }
 
   Workspace workspace_of(size_t device_bytes, size_t host_bytes);
-
-  template <typename Library, typename Give>
-  void batch(const Library &by, int no_memory, size_t operand, Give give) const {
-    auto copied = [&] {
-      copy(operand, 0, 0, entries);
-      return give();
-    };
-    by.check(with_released_memory(*allocator, no_memory, copied), what);
-  }
-
-  template <typename Library, typename Give> void each(const Library &by, int no_memory, Give give) const {
-    for (int64_t entry = 0; entry < entries; ++entry)
-      by.check(with_released_memory(*allocator, no_memory, [&] { return give(entry); }), what);
-  }
 };
 
 /// A function of LAPACK as GPUs have it. operands, results: a letter for each matrix (M), vector (V) or number (N),

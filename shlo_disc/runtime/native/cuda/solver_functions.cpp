@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The functions of LAPACK on GPUs. Operands and results are those of `kernels/lapack_factor.cpp` and
-// `lapack_spectral.cpp`: "column-major" is a tensor of dims [.., columns, rows], and the others are row-major, so that the
-// libraries, which take matrices column by column, have the transposed ones.
+// `lapack_spectral.cpp`: "column-major" is a tensor of dims [.., columns, rows], and the others are row-major, so that
+// the libraries, which take matrices column by column, have the transposed ones.
 #include "solver_call.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void potrf(SolverCall &c) {
   Triangle triangle = flipped(c.letter("uplo"));
   if (c.is_batch(n)) {
     void **a = c.addresses(c.results[0]);
-    return c.give_batch(0, [&] {
+    return c.give_batch(c.library, 0, [&] {
       return c.library.potrf_batched[c.index](c.solver, triangle, as_int(n), a, as_int(n),
                                               static_cast<int *>(c.results[1][0]), as_int(c.entries));
     });
@@ -45,7 +45,7 @@ void potrf(SolverCall &c) {
   Workspace room = c.workspace([&](size_t *device, size_t *host) {
     return c.library.potrf_bytes(c.solver, c.options, triangle, n, c.type, c.results[0][0], n, c.type, device, host);
   });
-  c.for_each_entry([&](int64_t i) {
+  c.give_each(c.library, [&](int64_t i) {
     c.copy(0, 0, i);
     return c.library.potrf(c.solver, c.options, triangle, n, c.type, c.results[0][i], n, c.type, room.device,
                            room.device_bytes, room.host, room.host_bytes, static_cast<int *>(c.results[1][i]));
@@ -65,13 +65,13 @@ void trsm(SolverCall &c) {
   Diagonal diagonal = c.letter("diag") == 'U' ? Diagonal::ones : Diagonal::any;
   if (c.is_batch(n)) {
     void **left = c.addresses(c.operands[0]), **right = c.addresses(c.results[0]);
-    return c.give_batch_by_cublas(1, [&] {
+    return c.give_batch(c.cublas, 1, [&] {
       return c.cublas.trsm_batched[c.index](c.blas, side, triangle, operation, diagonal, as_int(columns), as_int(rows),
                                             number(c, true), left, as_int(n), right, as_int(columns),
                                             as_int(c.entries));
     });
   }
-  c.for_each_entry_by_cublas([&](int64_t i) {
+  c.give_each(c.cublas, [&](int64_t i) {
     c.copy(1, 0, i);
     return c.cublas.trsm[c.index](c.blas, side, triangle, operation, diagonal, as_int(columns), as_int(rows),
                                   number(c, true), c.operands[0][i], as_int(n), c.results[0][i], as_int(columns));
@@ -86,14 +86,14 @@ void getrf(SolverCall &c) {
   int m = as_int(rows), n = as_int(columns);
   if (c.is_batch(rows) && m == n) {
     void **a = c.addresses(c.results[0]);
-    return c.give_batch_by_cublas(0, [&] {
+    return c.give_batch(c.cublas, 0, [&] {
       return c.cublas.getrf_batched[c.index](c.blas, n, a, n, static_cast<int *>(c.results[1][0]),
                                              static_cast<int *>(c.results[2][0]), as_int(c.entries));
     });
   }
   Workspace room = c.workspace_in_elements(
       [&](int *elements) { return c.library.getrf_elements[c.index](c.solver, m, n, c.results[0][0], m, elements); });
-  c.for_each_entry([&](int64_t i) {
+  c.give_each(c.library, [&](int64_t i) {
     c.copy(0, 0, i);
     return c.library.getrf[c.index](c.solver, m, n, c.results[0][i], m, room.device,
                                     static_cast<int *>(c.results[1][i]), static_cast<int *>(c.results[2][i]));
@@ -109,7 +109,7 @@ void geqrf(SolverCall &c) {
     return c.library.geqrf_bytes(c.solver, c.options, rows, columns, c.type, c.results[0][0], rows, c.type,
                                  c.results[1][0], c.type, device, host);
   });
-  c.for_each_entry([&](int64_t i) {
+  c.give_each(c.library, [&](int64_t i) {
     c.copy(0, 0, i);
     return c.library.geqrf(c.solver, c.options, rows, columns, c.type, c.results[0][i], rows, c.type, c.results[1][i],
                            c.type, room.device, room.device_bytes, room.host, room.host_bytes, room.info);
@@ -125,7 +125,7 @@ void orgqr(SolverCall &c) {
   Workspace room = c.workspace_in_elements([&](int *elements) {
     return c.library.orgqr_elements[c.index](c.solver, m, n, k, c.results[0][0], m, c.operands[1][0], elements);
   });
-  c.for_each_entry([&](int64_t i) {
+  c.give_each(c.library, [&](int64_t i) {
     c.copy(0, 0, i);
     return c.library.orgqr[c.index](c.solver, m, n, k, c.results[0][i], m, c.operands[1][i], room.device,
                                     room.elements, room.info);
@@ -146,7 +146,7 @@ void ormqr(SolverCall &c) {
     return c.library.ormqr_elements[c.index](c.solver, side, operation, m, n, k, c.operands[0][0], order,
                                              c.operands[1][0], c.results[0][0], m, elements);
   });
-  c.for_each_entry([&](int64_t i) {
+  c.give_each(c.library, [&](int64_t i) {
     c.copy(2, 0, i);
     return c.library.ormqr[c.index](c.solver, side, operation, m, n, k, c.operands[0][i], order, c.operands[1][i],
                                     c.results[0][i], m, room.device, room.elements, room.info);
@@ -164,7 +164,7 @@ void syevd(SolverCall &c) {
     return c.library.syevd_bytes(c.solver, c.options, vectors, triangle, n, c.type, c.results[0][0], n, c.real_type,
                                  c.results[1][0], c.type, device, host);
   });
-  c.for_each_entry([&](int64_t i) {
+  c.give_each(c.library, [&](int64_t i) {
     c.copy(0, 0, i);
     return c.library.syevd(c.solver, c.options, vectors, triangle, n, c.type, c.results[0][i], n, c.real_type,
                            c.results[1][i], c.type, room.device, room.device_bytes, room.host, room.host_bytes,
@@ -203,7 +203,7 @@ void gesvd(SolverCall &c) {
                                  c.real_type, c.results[1][0], c.type, u(0), most, c.type, vt(0), least, c.type, device,
                                  host);
   });
-  c.for_each_entry([&](int64_t i) {
+  c.give_each(c.library, [&](int64_t i) {
     if (turns)
       transpose(c, c.operands[0][i], c.results[0][i], rows, columns);
     else

@@ -73,9 +73,9 @@ void CublasLibrary::open(const std::vector<std::string> &names) { opened_blas.op
 const CublasLibrary &CublasLibrary::instance() { return opened_blas.get(); }
 
 void CublasLibrary::take(const NeededLibrary &needed, const SharedLibrary &library) {
-#define DISC_CUBLAS_FIND(member, function, parameters)                                                               \
+#define DISC_CUBLAS_FIND(member, function, parameters)                                                                 \
   member = reinterpret_cast<decltype(member)>(needed.find(library, #function));
-#define DISC_CUBLAS_FIND_TYPED(member, function, parameters)                                                         \
+#define DISC_CUBLAS_FIND_TYPED(member, function, parameters)                                                           \
   member = {reinterpret_cast<decltype(member)::value_type>(needed.find(library, "cublasS" #function)),                 \
             reinterpret_cast<decltype(member)::value_type>(needed.find(library, "cublasD" #function)),                 \
             reinterpret_cast<decltype(member)::value_type>(needed.find(library, "cublasC" #function)),                 \

@@ -15,16 +15,14 @@
 namespace disc::cuda {
 
 using SolverStatus = int; // cusolverStatus_t
-constexpr SolverStatus kSolverNoMemory = 2;
 using CublasStatus = int; // cublasStatus_t
-constexpr CublasStatus kCublasNoMemory = 3;
 
 struct SolverState;
 struct SolverOptionsState;
 struct CublasState;
-using SolverHandle = SolverState *;          // cusolverDnHandle_t
-using SolverOptions = SolverOptionsState *;  // cusolverDnParams_t
-using CublasHandle = CublasState *;      // cublasHandle_t
+using SolverHandle = SolverState *;         // cusolverDnHandle_t
+using SolverOptions = SolverOptionsState *; // cusolverDnParams_t
+using CublasHandle = CublasState *;         // cublasHandle_t
 
 /// F(member, function of the library, parameters). All return a status. Sizes are 64 bits wide, and matrices of any
 /// type; each function has one that asks for the bytes of its workspaces, on the device and on the host.
@@ -88,16 +86,17 @@ using CublasHandle = CublasState *;      // cublasHandle_t
     (SolverHandle solver, Side side, Operation operation, int m, int n, int k, const void *a, int a_step,              \
      const void *tau, void *c, int c_step, void *workspace, int elements, int *info))
 
-/// cuBLAS, which solves equations of triangles, transposes, and factors many small matrices: F(member, function, parameters).
-#define DISC_CUBLAS_FUNCTIONS(F)                                                                                     \
-  F(create, cublasCreate_v2, (CublasHandle * made))                                                                  \
-  F(destroy, cublasDestroy_v2, (CublasHandle blas))                                                                  \
+/// cuBLAS, which solves equations of triangles, transposes, and factors many small matrices:
+/// F(member, function, parameters).
+#define DISC_CUBLAS_FUNCTIONS(F)                                                                                       \
+  F(create, cublasCreate_v2, (CublasHandle * made))                                                                    \
+  F(destroy, cublasDestroy_v2, (CublasHandle blas))                                                                    \
   F(set_stream, cublasSetStream_v2, (CublasHandle blas, void *stream))
 
 /// Those of each type: F(member, rest of the name, parameters).
-#define DISC_CUBLAS_TYPED_FUNCTIONS(F)                                                                               \
+#define DISC_CUBLAS_TYPED_FUNCTIONS(F)                                                                                 \
   F(trsm, trsm_v2,                                                                                                     \
-    (CublasHandle blas, Side side, Triangle triangle, Operation operation, Diagonal diagonal, int m, int n,          \
+    (CublasHandle blas, Side side, Triangle triangle, Operation operation, Diagonal diagonal, int m, int n,            \
      const void *factor, const void *a, int a_step, void *b, int b_step))                                              \
   F(trsm_batched, trsmBatched,                                                                                         \
     (CublasHandle blas, Side side, Triangle triangle, Operation operation, Diagonal diagonal, int m, int n,            \
@@ -113,6 +112,8 @@ template <typename Function> using ByType = std::array<Function *, 4>;
 
 /// The functions of cuSOLVER, each as a member. It stays open for as long as the process runs.
 struct SolverLibrary {
+  static constexpr SolverStatus no_memory = 2;
+
   /// Opens the first that there is of paths and names, for the process; the first call that finds one counts. Throws
   /// Error(device) where there is none, or it lacks a function.
   static void open(const std::vector<std::string> &names);
@@ -136,6 +137,8 @@ struct SolverLibrary {
 
 /// The functions of cuBLAS, in the same way.
 struct CublasLibrary {
+  static constexpr CublasStatus no_memory = 3;
+
   static void open(const std::vector<std::string> &names);
   static const CublasLibrary &instance();
   void take(const NeededLibrary &needed, const SharedLibrary &library);
