@@ -14,13 +14,19 @@ from shlo_disc.shape_dialect.utils.attributes import attribute_values
 
 UNKNOWN = "this custom call has no lowering"
 REGISTER = "register a native function for it with shlo_disc.register_custom_call"
+OF_GPUS = "this custom call is a function of jaxlib's for GPUs"
 CALLBACK = "a callback of JAX's own belongs to the program of JAX that it stands in"
 ADVICE = {
     UNKNOWN: REGISTER,
+    OF_GPUS: "give the function itself to shlo_disc.compile, or export it with platforms=['cpu']: GPUs run its linear "
+    "algebra as well",
     CALLBACK: "give the function itself to shlo_disc.compile or shlo_disc.jit, which have callbacks, or run it with "
     "jax.jit on the plugin (JAX_PLATFORMS=shlo_disc,cpu)",
 }
 """Advice for some problems."""
+
+
+_LIBRARIES_OF_JAXLIB = ("cu_lu_pivots_to_permutation", "cublas_", "cuhybrid_", "cusolver_", "cusparse_")
 
 
 def custom_call_problem(op: ir.OpView) -> str | None:
@@ -32,6 +38,8 @@ def custom_call_problem(op: ir.OpView) -> str | None:
         return _lapack_problem(op, LAPACK[target])
     if find_custom_call(target) is not None:
         return _registered_problem(op)
+    if target.startswith(_LIBRARIES_OF_JAXLIB):
+        return OF_GPUS
     return CALLBACK if is_callback(target) else UNKNOWN
 
 

@@ -17,7 +17,7 @@ from jax import export
 
 import shlo_disc
 from shlo_disc import Options
-from shlo_disc.errors import ProgramError
+from shlo_disc.errors import ProgramError, UnsupportedError
 from shlo_disc.tools.cli import main
 
 X = np.linspace(-2, 2, 5, dtype=np.float32)
@@ -70,6 +70,17 @@ def test_a_linear_solver_of_several_platforms() -> None:
     checks = [export.DisabledSafetyCheck.custom_call("cusolver_syevd_ffi")]
     program = shlo_disc.compile(exported(eigenvalues, ("cuda", "cpu"), 5, disabled_checks=checks))
     np.testing.assert_allclose(program(X), jax.jit(eigenvalues)(X), rtol=1e-4, atol=1e-5)
+
+
+def test_a_linear_solver_of_gpus() -> None:
+    def eigenvalues(x: Any) -> Any:
+        return jnp.linalg.eigvalsh(jnp.outer(x, x) + jnp.diag(x))
+
+    checks = [export.DisabledSafetyCheck.custom_call("cusolver_syevd_ffi")]
+    with pytest.raises(UnsupportedError, match=r"@cusolver_syevd_ffi at .*export it with platforms=\['cpu'\]"):
+        shlo_disc.compile(exported(eigenvalues, ("cuda",), 5, disabled_checks=checks), target="cuda:sm_90")
+    program = shlo_disc.compile(exported(eigenvalues, ("cpu",), 5), target="cuda:sm_90")
+    assert ("lapack_ssyevd", "library") in program.kernels
 
 
 @pytest.mark.parametrize("platforms", [("tpu",), ("tpu", "cuda")], ids=str)
