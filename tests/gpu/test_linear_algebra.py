@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -458,6 +460,15 @@ def test_names_of_the_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_libraries, "_path_of", lambda library: f"/somewhere/{library}")
     found = cuda_libraries._names_of("cusolver", cuda_libraries._SOLVER)
     assert found == ["/somewhere/cusolver", "libcusolver.so.12", "libcusolver.so.11"]
+
+
+@slow
+@pytest.mark.parametrize(("names", "told"), [([], "not installed"), (["libm.so.6"], "has no cusolverDnCreate")])
+def test_without_the_library(names: list[str], told: str) -> None:
+    """In a process of its own, for one opens the libraries once."""
+    code = f"from shlo_disc.runtime import _native; _native.open_solver({names}, [])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "DeviceError" in found.stderr and told in found.stderr and "install nvidia-cusolver" in found.stderr
 
 
 def test_functions_that_gpus_lack_are_refused() -> None:

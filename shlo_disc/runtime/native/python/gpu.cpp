@@ -117,8 +117,8 @@ void bind_gpu(nb::module_ &module) {
       "open_solver",
       [](const std::vector<std::string> &solver, const std::vector<std::string> &blas) {
         without_gil([&] {
+          cuda::SolverLibrary::open(solver); // whose package brings cuBLAS
           cuda::CublasLibrary::open(blas);
-          cuda::SolverLibrary::open(solver);
         });
       },
       nb::arg("solver"), nb::arg("blas"),
