@@ -261,7 +261,7 @@ def _scaled(read: Read) -> tuple[Integers, Read | None, str] | None:
 
 
 def _source(read: Read) -> tuple[Read, ir.Operation | None]:
-    """Where a read comes from, and the op that computes it there."""
+    """The read of what is moved there, and the op that computes that."""
     found = source_of(read) or read
     return found, defining_op(found.value)
 
