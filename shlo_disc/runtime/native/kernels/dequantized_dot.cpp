@@ -36,8 +36,6 @@ using gemm::share;
 
 constexpr int64_t kFewRows = 32;          // of A, at most, for which integers become floats in registers
 constexpr int64_t kFewRowsOfPairs = 16;   // the same where pairs of bf16 are multiplied
-constexpr int64_t kBlockRows = 128;       // of C, by strips
-constexpr int64_t kBlockColumns = 512;    // of C, by strips: the sums of a block fit a core's second cache
 constexpr int64_t kDotColumns = 2048;     // of C, of few rows and dense columns
 constexpr int64_t kFewestOfRange = 256;   // rows of bytes
 constexpr int64_t kMostRowsOfRanges = 4;  // of A; with more, multiplying takes longer than reading
@@ -47,12 +45,21 @@ constexpr int64_t kWorkToShare = 1 << 17; // multiply-adds that pay for handing 
 constexpr int64_t kChunkTerms = 32 << 10; // of all rows of A together, which stay in the second cache
 constexpr int64_t kLongestChunk = 4096;   // of each
 constexpr int64_t kSpare = dequantized::kWidest;
-constexpr int64_t kSumsStep = kBlockColumns + kSpare; // rows of sums lie in other lines of the cache
-constexpr int64_t kSumsBytes = kBlockRows * kSumsStep * 4;
 constexpr int64_t kRowsTerms = kChunkTerms + kFewRows * kSpare; // rows of A lie in other lines, too
 constexpr int64_t kGroupsOfColumns = dequantized::kMostColumns * (kLongestChunk / kFewestTerms + 2);
 constexpr int64_t kBlockFloats = gemm::kBlockBytes / 4;
-static_assert(kSumsBytes + kBlockRows * strips::kDeepestBytes <= gemm::kBlockBytes);
+
+/// Rows and columns of C, by strips: the sums of a block fit a core's second cache. Where multiplying takes less time,
+/// more rows share what is written of a weight.
+struct BlockShape {
+  int64_t rows, columns;
+
+  constexpr int64_t step() const { return columns + kSpare; } // rows of sums lie in other lines of the cache
+  constexpr int64_t sums_bytes() const { return rows * step() * 4; }
+};
+constexpr BlockShape kOfFloats{128, 512}, kOfPairs{256, 256};
+static_assert(kOfFloats.sums_bytes() + kOfFloats.rows * strips::kDeepestBytes <= gemm::kBlockBytes);
+static_assert(kOfPairs.sums_bytes() + kOfPairs.rows * strips::avx512::kDepthBytes <= gemm::kBlockBytes);
 static_assert(kFewRows * (kDotColumns + kSpare) + kRowsTerms + 4 * kGroupsOfColumns <= kBlockFloats);
 
 /// Columns of C, of few rows, whose sums and parameters of two halves the scratch holds beside rows of A. Long pieces of
@@ -140,10 +147,10 @@ private:
 
   /// Few rows of A read long rows of bytes, a range of them in an item; dense columns are as long in any item.
   void choose_items() {
-    int64_t threads = pool_.size(), most = is_few_ ? row_columns_ : kBlockColumns, fewest = divide_up(w_.n, most);
+    int64_t threads = pool_.size(), most = is_few_ ? row_columns_ : block_.columns, fewest = divide_up(w_.n, most);
     bool has_ranges = by_rows_ && !plain_ && m_ <= kMostRowsOfRanges;
     ranges_ = has_ranges ? RowRanges(w_.bytes(), kFewestOfRange, dequantized::kStreams) : all_rows();
-    blocks_ = is_few_ ? 1 : divide_up(m_, kBlockRows);
+    blocks_ = is_few_ ? 1 : divide_up(m_, block_.rows);
     int64_t pieces = by_rows_ ? divide_up(fewest, threads) : kItemsPerThread;
     int64_t wanted = divide_up(pieces * threads, blocks_ * ranges_.count());
     units_ = divide_up(w_.n, kFewestColumns);
@@ -175,7 +182,7 @@ private:
   void multiply(const Part &part, float *target) const {
     Scratch scratch;
     float *sums = scratch.block<float>();
-    int64_t step = is_few_ ? row_step() : kSumsStep;
+    int64_t step = is_few_ ? row_step() : block_.step();
     for (int64_t i = 0; is_few_ && i < part.rows; ++i)
       std::fill_n(sums + i * step, step, 0.0F);
     if (!is_few_)
@@ -230,15 +237,16 @@ private:
   void add_tiles(const Part &part, float *sums, const Scratch &scratch) const {
     using dequantized::kTileTerms, dequantized::kTileFloats;
     static_assert(kTileFloats * 4 <= gemm::kChunk * gemm::kWidestPanelBytes);
-    static_assert(kFewRows * 2 * kTileTerms * 4 <= gemm::kRowPanelsBytes);
-    static_assert(4 * (kTileTerms / kFewestTerms + 2) <= kRowsTerms);
+    static_assert(4 * (kTileTerms / kFewestTerms + 2) <= 4 * kGroupsOfColumns);
     const auto &strips = wide_ ? strips::avx512::kKernels<float> : strips::avx2::kKernels<float>;
-    dequantized::Tiles tiles(w_, *kernels_, rounding_, table_.data(), strips, a_, m_, sums, row_step(),
-                             scratch.panel<float>(), scratch.row_panels<float>());
+    const auto &by_tile = wide_ ? dequantized::avx512::kMultiplyTile : dequantized::avx2::kMultiplyTile;
+    float *left = behind_sums(sums), *parameters = behind_rows(left);
+    dequantized::Tiles tiles(w_, *kernels_, rounding_, table_.data(), strips, by_tile, a_, m_, sums, row_step(),
+                             scratch.panel<float>(), left, kChunkTerms / (m_ * w_.halves()));
     if (w_.has_dense_columns)
-      tiles.add_columns(part.column, part.columns, behind_sums(sums));
+      tiles.add_columns(part.column, part.columns, parameters);
     else
-      tiles.add_rows(part.begin, part.end, part.column, part.columns, {behind_rows(behind_sums(sums)), row_step()});
+      tiles.add_rows(part.begin, part.end, part.column, part.columns, {parameters, row_step()});
   }
 
   void add_rows(const Part &part, float *sums) const {
@@ -324,17 +332,17 @@ private:
   }
 
   void multiply_strips(const Part &part, float *sums, const Scratch &scratch) const {
-    float *rows_copy = sums + kSumsBytes / 4, *row_panels = scratch.row_panels<float>();
+    float *rows_copy = sums + block_.sums_bytes() / 4, *row_panels = scratch.row_panels<float>();
     const float *a = a_ + part.row * w_.k;
     if (pairs_) {
       auto words = [](float *memory) { return reinterpret_cast<uint32_t *>(memory); };
-      strips::Block<uint32_t> block{part.rows, part.columns, dequantized::PairOperands::terms(w_), words(sums), kSumsStep,
+      strips::Block<uint32_t> block{part.rows, part.columns, dequantized::PairOperands::terms(w_), words(sums), block_.step(),
                                     words(rows_copy), scratch.panel<uint32_t>()};
       return strips::multiply(strips::bf16_pairs::kKernels<uint32_t>, block,
                               dequantized::PairOperands(w_, *kernels_, rounding_, table_.data(), a, part.rows, part.column,
                                                         row_panels));
     }
-    strips::Block<float> block{part.rows, part.columns, w_.k, sums, kSumsStep, rows_copy, scratch.panel<float>()};
+    strips::Block<float> block{part.rows, part.columns, w_.k, sums, block_.step(), rows_copy, scratch.panel<float>()};
     const auto &kernels = wide_ ? strips::avx512::kKernels<float> : strips::avx2::kKernels<float>;
     strips::multiply(kernels, block,
                      dequantized::Operands{w_, *kernels_, rounding_, table_.data(), a, part.rows, part.column,
@@ -375,6 +383,7 @@ private:
   bool is_few_, by_rows_;
   int64_t row_columns_; // of C, whose sums few rows have at a time
   const dequantized::Kernels *kernels_ = nullptr;
+  BlockShape block_ = pairs_ ? kOfPairs : kOfFloats;
   int64_t lanes_ = 0; // words that are read at a time; 0 where bytes are
   dequantized::Table table_{};
   int64_t blocks_ = 1, groups_ = 1, units_ = 1;

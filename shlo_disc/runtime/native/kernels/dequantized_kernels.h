@@ -22,6 +22,7 @@ constexpr size_t kCodes = 8;
 constexpr int64_t kMostRows = 8;        // of A, together
 constexpr int64_t kMostByColumns = 4;   // the same where columns are dense
 constexpr int64_t kMostColumns = 4;     // dense ones, together
+constexpr int64_t kTileColumnsTogether = 3; // sums of four rows fit the registers
 constexpr int64_t kStreams = 8;         // rows of bytes that are read together
 constexpr int64_t kWidest = 16;         // lanes: what lies behind a row of sums, scales and zero points is as long
 constexpr int64_t kLineBytes = 64;      // of the cache
@@ -97,10 +98,21 @@ struct Columns {
   int64_t sums_step, count;
 };
 
+/// Some dense rows of A, and weights of one column or of kTileColumnsTogether, `step` apart, as floats.
+struct Tile {
+  const float *left;
+  int64_t left_step;
+  const float *weights;
+  int64_t step, terms;
+  float *sums; // of each row and column
+  int64_t sums_step;
+};
+
+using MultiplyTile = void (*)(const Tile &); // adds to the sums
 using AddRows = void (*)(const Rows &);
 using AddColumns = void (*)(const Columns &);
-/// target[i] = (q[i] - zero[i * step]) * scale[i * step], of each half; step is 0 or 1.
-using Dequantise = void (*)(const uint8_t *q, Pair scale, Pair zero, const float *table, int64_t step, int64_t count,
+/// target[i] = (q[i] - zero[i]) * scale[i], of each half.
+using Dequantise = void (*)(const uint8_t *q, Pair scale, Pair zero, const float *table, int64_t count,
                             std::array<float *, 2> target);
 /// The same for a column's bytes, of all their groups; what `columns` has of A and of sums is not read.
 using DequantiseColumn = void (*)(const Columns &columns, std::array<float *, 2> target);

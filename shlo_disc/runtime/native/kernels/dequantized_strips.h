@@ -38,26 +38,25 @@ struct Operands {
   void copy_dense_rows(const strips::Range &range, int64_t first, float *target) const {
     int64_t begin = range.k / w.halves(), count = range.depth / w.halves();
     Parameters parameters{parameters_memory, range.width};
+    Dequantise dequantise = kernels.dequantise[static_cast<size_t>(rounding)];
     for (int64_t r = 0, past = 0; r < count; ++r) {
       if (r == past)
         parameters.find_row(w, begin + r, first, range.present), past = r + w.rest(begin + r);
       std::array<float *, 2> rows_of = {target + r * range.width, target + (count + r) * range.width};
-      kernels.dequantise[static_cast<size_t>(rounding)](w.q + (begin + r) * w.n + first, parameters.scale, parameters.zero, table, 1,
-                         range.present, rows_of);
+      dequantise(w.q + (begin + r) * w.n + first, parameters.scale, parameters.zero, table, range.present, rows_of);
     }
   }
 
   void copy_columns(const strips::Range &range, int64_t first, float *target) const {
     int64_t begin = range.k / w.halves(), count = range.depth / w.halves();
-    Parameters parameters{parameters_memory, 1};
-    for (int64_t j = 0; j < range.present; ++j)
-      for (int64_t r = 0, past; r < count; r = past) {
-        past = std::min(count, r + w.rest(begin + r));
-        parameters.find_groups(w, begin + r, first + j, 1, 1);
-        float *place = columns_copy + j * range.depth + r;
-        kernels.dequantise[static_cast<size_t>(rounding)](w.q + (first + j) * w.bytes() + begin + r, parameters.scale, parameters.zero, table,
-                           0, past - r, {place, place + count});
-      }
+    int64_t groups = w.groups(begin, count);
+    Parameters parameters{parameters_memory, groups};
+    for (int64_t j = 0; j < range.present; ++j) {
+      parameters.find_groups(w, begin, first + j, 1, groups);
+      float *place = columns_copy + j * range.depth;
+      kernels.dequantise_column[static_cast<size_t>(rounding)](
+          w.column(begin, count, first + j, parameters.scale, parameters.zero, table), {place, place + count});
+    }
     copy_matrix(columns_copy, 1, range.depth, target, range.width, range.depth, range.present);
   }
 };
@@ -139,7 +138,7 @@ private:
         }
         if (r >= past)
           parameters.find_row(w_, r, first, range.present), past = r + w_.rest(r);
-        dequantise_(w_.q + r * w_.n + first, parameters.scale, parameters.zero, table_, 1, range.present,
+        dequantise_(w_.q + r * w_.n + first, parameters.scale, parameters.zero, table_, range.present,
                     {weights[of], weights[1]});
       }
       pair_up(weights[0], weights[1], range.width, target + p * range.width);
@@ -155,10 +154,8 @@ private:
     for (int64_t j = 0; j < range.present; ++j) {
       int64_t column = column_ + range.column + j;
       parameters.find_groups(w_, r, column, 1, groups);
-      Columns of{w_.q + column * w_.bytes() + r, 0, {}, 0, parameters.scale, parameters.zero, table_, 0, 0, w_.rest(r),
-                 w_.group, nullptr, 0, count};
       weights[0][count] = 0;
-      dequantise_column_(of, {weights[0], weights[1]});
+      dequantise_column_(w_.column(r, count, column, parameters.scale, parameters.zero, table_), {weights[0], weights[1]});
       if (step == 1)
         pair_up(weights[0], weights[1], depth, pairs + j * depth);
       else

@@ -5,25 +5,28 @@
 
 #include "dequantized_weight.h"
 #include "strips.h"
-#include "vector_dots.h"
 
 #include <algorithm>
 
 namespace disc::dequantized {
 
 constexpr int64_t kTileColumns = 256; // of rows of bytes
-constexpr int64_t kTileTerms = 256;   // bytes of dense columns
-constexpr int64_t kTileFloats = 2 * std::max(kStreams * kTileColumns, dots::kColumns * kTileTerms);
+constexpr int64_t kTileTerms = 1024;  // bytes of dense columns, at most
+constexpr int64_t kTileFloats = 2 * std::max(kStreams * kTileColumns, kTileColumnsTogether * kTileTerms);
+
+using ByTile = std::array<std::array<MultiplyTile, 2>, kMostByColumns>;
 
 /// Adds products to dense sums, `sums_step` apart, whose rows have whole vectors.
 class Tiles {
 public:
-  /// `tile`: memory of kTileFloats. `left`: of 2 * kTileTerms for each row.
+  /// `tile`: memory of kTileFloats. `left`: of `terms` bytes' halves for each row, of at least kStreams.
   Tiles(const Weight &w, const Kernels &kernels, Rounding rounding, const float *table, const strips::Kernels<float> &strips,
-        const float *a, int64_t rows, float *sums, int64_t sums_step, float *tile, float *left)
+        const ByTile &by_tile, const float *a, int64_t rows, float *sums, int64_t sums_step, float *tile, float *left,
+        int64_t terms)
       : w_(w), dequantise_(kernels.dequantise[static_cast<size_t>(rounding)]),
         dequantise_column_(kernels.dequantise_column[static_cast<size_t>(rounding)]), table_(table), strips_(strips),
-        a_(a), rows_(rows), sums_(sums), sums_step_(sums_step), tile_(tile), left_(left) {}
+        by_tile_(by_tile), a_(a), rows_(rows), sums_(sums), sums_step_(sums_step), tile_(tile), left_(left),
+        terms_(std::min(terms, kTileTerms)) {}
 
   /// Rows [begin, end) of bytes, of the columns from `column` on. `parameters` has memory for `columns`.
   void add_rows(int64_t begin, int64_t end, int64_t column, int64_t columns, Parameters parameters) const {
@@ -40,17 +43,17 @@ public:
   /// All bytes of the columns from `column` on. `memory`: parameters of a column.
   void add_columns(int64_t column, int64_t columns, float *memory) const {
     for (int64_t r = 0, count; r < w_.bytes(); r += count) {
-      count = std::min(kTileTerms, w_.bytes() - r);
+      count = std::min(terms_, w_.bytes() - r);
       int64_t terms = w_.halves() * count;
       copy_terms(w_, a_, rows_, r, count, left_, terms);
       for (int64_t j = 0, together; j < columns; j += together) {
-        together = std::min(dots::kColumns, columns - j);
+        together = columns - j < kTileColumnsTogether ? 1 : kTileColumnsTogether;
         for (int64_t i = 0; i < together; ++i)
           write_column(r, count, column + j + i, memory, tile_ + i * terms);
         for (int64_t i = 0, step; i < rows_; i += step) {
-          step = std::min(dots::kRows, rows_ - i);
-          dots::Block<float> block{left_ + i * terms, terms, tile_, terms, sums_ + i * sums_step_ + j, sums_step_, 1, terms, true};
-          dots::kMultiply<float, false>[static_cast<size_t>(step - 1)](block, together);
+          step = std::min(kMostByColumns, rows_ - i);
+          Tile tile{left_ + i * terms, terms, tile_, terms, terms, sums_ + i * sums_step_ + j, sums_step_};
+          by_tile_[static_cast<size_t>(step - 1)][together > 1](tile);
         }
       }
     }
@@ -66,7 +69,7 @@ private:
       for (int64_t line = 0; line < columns; line += kLineBytes)
         __builtin_prefetch(q + kStreams * w_.n + line, 0, 2); // into the second cache
       float *row = tile_ + s * kTileColumns;
-      dequantise_(q, scale, zero, table_, 1, columns, {row, row + count * kTileColumns});
+      dequantise_(q, scale, zero, table_, columns, {row, row + count * kTileColumns});
     }
     int64_t depth = w_.halves() * count;
     for (int64_t i = 0, step; i < rows_; i += step) {
@@ -89,10 +92,10 @@ private:
     of.find_groups(w_, r, column, 1, groups);
     const uint8_t *q = w_.q + column * w_.bytes() + r;
     for (int64_t line = 0; line < count; line += kLineBytes)
-      __builtin_prefetch(q + dots::kColumns * w_.bytes() + line, 0, 2);
-    __builtin_prefetch(of.scale[0] + dots::kColumns * w_.scale.column_step(groups), 0, 2);
-    Columns bytes{q, 0, {}, 0, of.scale, of.zero, table_, 0, 0, w_.rest(r), w_.group, nullptr, 0, count};
-    dequantise_column_(bytes, {target, target + count});
+      __builtin_prefetch(q + kTileColumnsTogether * w_.bytes() + line, 0, 2);
+    for (int64_t group = 0; group < groups; group += kLineBytes / 4)
+      __builtin_prefetch(of.scale[0] + kTileColumnsTogether * w_.scale.column_step(groups) + group, 0, 2);
+    dequantise_column_(w_.column(r, count, column, of.scale, of.zero, table_), {target, target + count});
   }
 
   const Weight &w_;
@@ -100,11 +103,13 @@ private:
   DequantiseColumn dequantise_column_;
   const float *table_;
   const strips::Kernels<float> &strips_;
+  const ByTile &by_tile_;
   const float *a_;
   int64_t rows_;
   float *sums_;
   int64_t sums_step_;
   float *tile_, *left_;
+  int64_t terms_;
 };
 
 } // namespace disc::dequantized

@@ -74,7 +74,8 @@ private:
       static const float one = 1, zero = 0;
       const auto &kernels = avx2::kKernels[static_cast<size_t>(is_signed ? Code::kI8 : Code::kU8)][0];
       const auto *bytes = static_cast<const uint8_t *>(data_) + first;
-      return kernels.dequantise[0](bytes, {&one, &one}, {&zero, &zero}, nullptr, 0, count, {target, target});
+      Columns column{bytes, 0, {}, 0, {&one, &one}, {&zero, &zero}, nullptr, 0, 0, count, count, nullptr, 0, count};
+      return kernels.dequantise_column[0](column, {target, target});
     }
     is_signed ? copy_as<int8_t>(first, step, count, target) : copy_as<uint8_t>(first, step, count, target);
   }
@@ -106,6 +107,11 @@ struct Weight {
   }
   int64_t column_step() const { return has_dense_columns ? bytes() : 1; }
   int64_t row_step() const { return has_dense_columns ? 1 : n; }
+
+  /// Bytes of a dense column, from r on, for what makes floats of them.
+  Columns column(int64_t r, int64_t count, int64_t number, const Pair &scale, const Pair &zero, const float *table) const {
+    return {q + number * bytes() + r, 0, {}, 0, scale, zero, table, 0, 0, rest(r), group, nullptr, 0, count};
+  }
 
   /// Whether dense columns of neighbouring pairs are words of whole groups, `word_bytes` in a register: the halves of a
   /// byte are then of one group.
