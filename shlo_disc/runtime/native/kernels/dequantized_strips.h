@@ -146,7 +146,7 @@ private:
   }
 
   void copy_columns(const strips::Range &range, uint32_t *target) const {
-    float memory[4 * (kMostTerms / kFewestTerms + 2)], weights[2][kMostTerms] = {};
+    float memory[4 * (kMostTerms / kFewestTerms + 2)], weights[2][kMostTerms + 1] = {};
     auto *pairs = reinterpret_cast<uint32_t *>(columns_copy_);
     int64_t step = w_.halves() == 2 ? 1 : 2, r = range.k * step, count = std::min(range.depth * step, w_.bytes() - r);
     int64_t groups = w_.groups(r, count), depth = gemm::divide_up(range.depth, kWidest) * kWidest;
@@ -154,7 +154,7 @@ private:
     for (int64_t j = 0; j < range.present; ++j) {
       int64_t column = column_ + range.column + j;
       parameters.find_groups(w_, r, column, 1, groups);
-      weights[0][count] = 0;
+      weights[0][count] = 0; // beside the last one, where their number is odd
       dequantise_column_(w_.column(r, count, column, parameters.scale, parameters.zero, table_), {weights[0], weights[1]});
       if (step == 1)
         pair_up(weights[0], weights[1], depth, pairs + j * depth);
