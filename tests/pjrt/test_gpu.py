@@ -20,7 +20,7 @@ _DRIVER = "the driver is used as it asks"
 
 @pytest.fixture(scope="module")
 def results(request: pytest.FixtureRequest) -> dict[str, str | None]:
-    """How each check failed, or None, of those that this session runs."""
+    """The failures of the checks that this session runs; None for what has none."""
     script = Path(__file__).with_name("gpu_programs.py")
     done = run_python(str(script), *program_rows(request), JAX_PLATFORMS="shlo_disc_cuda,cpu")
     assert done.returncode == 0, done.stderr
