@@ -69,7 +69,7 @@ THINNED = {
     "tests/ir/test_reentry": 3,
     "tests/pjrt/": 8,
     "tests/run/test_dequantized_16_bits": 20,
-    "tests/run/test_functions_of_jax": 260,
+    "tests/run/test_functions_of_jax": 520,
     "tests/run/test_jax_harnesses": 10,
     "tests/run/test_models": 20,
     "tests/run/test_ops_": 40,

@@ -183,6 +183,7 @@ def test_tiles_of_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found == is_narrow, rows
 
 
+@pytest.mark.slow
 def test_long_weights() -> None:
     """More than a tile's terms and columns, and an odd number of terms, of which the last pair has one."""
     dtype = NUMPY["bf16"]

@@ -116,7 +116,6 @@ def test_function(name: str) -> None:
             check(function, form, program)
 
 
-def test_some_functions_are_compiled() -> None:
-    """The table compares something: these have a program for a value and for a gradient."""
-    for name in ("numpy.cumsum", "nn.softmax"):
-        assert len(list(programs(FUNCTIONS[name]))) >= 2, name
+def test_a_function_is_compiled() -> None:
+    """The table compares something: programs for a value and for a gradient."""
+    assert len(list(programs(FUNCTIONS["nn.softplus"]))) >= 2
