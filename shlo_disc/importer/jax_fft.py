@@ -16,16 +16,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export, lax
-from jax._src.interpreters import ad
+from jax._src.interpreters import ad, mlir
 from jax._src.lax import fft as jax_fft
 
 
 def lower_fft(ctx: Any, x: Any, *, fft_type: Any, fft_lengths: Sequence[Any]) -> Any:
-    """The lowering rule of transforms with lengths that are symbols."""
+    """The lowering rule of transforms, which is that of JAX but for lengths that are symbols."""
+    if not any(export.is_symbolic_dim(length) for length in fft_lengths):
+        return mlir._lowerings[jax_fft.fft_p].rule(ctx, x, fft_type=fft_type, fft_lengths=fft_lengths)
     from shlo_disc.shape_dialect.ops.fft import KINDS, TARGET
 
     kind = np.int64(KINDS.index(fft_type.name))
     return jax.ffi.ffi_lowering(TARGET)(ctx, x, kind=kind, rank=np.int64(len(fft_lengths)))
+
+
+RULES = ((jax_fft.fft_p, lower_fft),)
+"""For `jax.export`: the primitive and its rule."""
 
 
 @functools.cache

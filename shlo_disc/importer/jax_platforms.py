@@ -8,10 +8,10 @@ from typing import Any
 from jax._src.interpreters import mlir
 from jax._src.lax.lax import dot_general_p
 
-from shlo_disc.importer import jax_ragged_dot, jax_tridiagonal
+from shlo_disc.importer import jax_fft, jax_ragged_dot, jax_tridiagonal
 from shlo_disc.options import CPU, CUDA
 
-RULES = (*jax_ragged_dot.RULES, *jax_tridiagonal.RULES)
+RULES = (*jax_fft.RULES, *jax_ragged_dot.RULES, *jax_tridiagonal.RULES)
 """The primitives whose rules are ours on every platform, and the rules."""
 
 

@@ -147,11 +147,10 @@ def _export_with_sizes(
 
 
 class _Options(NamedTuple):
-    """Options of JAX's export. custom_calls: the allowed ones. rules: lowering, for primitives. is_fresh: JAX does not
-    take what it has lowered before. traces_anew: nor what it has traced before. platform: that it lowers for."""
+    """Options of JAX's export. custom_calls: the allowed ones. is_fresh: JAX does not take what it has lowered before.
+    traces_anew: nor what it has traced before. platform: that it lowers for."""
 
     custom_calls: Sequence[str] = ()
-    rules: Sequence[tuple[Any, Any]] = ()
     is_fresh: bool = False
     traces_anew: bool = False
     platform: str = "cpu"
@@ -173,7 +172,7 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options) -> JaxProgra
         export.DisabledSafetyCheck.custom_call(name) for name in (*OF_THIS_PROCESS, RAGGED_DOT, *options.custom_calls)
     ]
     unused = [(_new_primitive(), lower_fft)] if options.is_fresh else []
-    rules = (*options.rules, *rules_for(options.platform), *unused)
+    rules = (*rules_for(options.platform), *unused)
     callbacks.install_for_exports()
     install_transposes()
     try:
@@ -181,10 +180,6 @@ def _export(jitted: Any, specs: tuple[Any, Any], options: _Options) -> JaxProgra
         exporter = export.export(jitted, platforms=[options.platform], **own)
         with exporting() as kept, noted_traces(), checked_sizes(options.traces_anew) as asked:
             exported = exporter(*specs[0], **specs[1])
-    except NotImplementedError as error:
-        if options.rules or "fft_length" not in str(error):
-            raise
-        return _export(jitted, specs, options._replace(rules=[(jax.lax.fft_p, lower_fft)]))
     except TypeError as error:
         if "must be Tensor, not" in str(error):  # PyTorch's text
             raise ProgramError(f"the function calls PyTorch ({error}): {OF_PYTORCH}") from error

@@ -206,9 +206,8 @@ def _fault_of_sizes(error: Exception, place: Place | None) -> str:
 
 
 def _fault_of_lowering(error: Exception, place: Place | None, lowered: Equation | None) -> str:
-    """The fault of an operation that JAX lowers for sizes that are numbers alone; "" of other errors, and of Fourier
-    transforms, which have a lowering of ours."""
-    if place is not None or lowered is None or not lowered.has_names or lowered.primitive == "fft":
+    """The fault of an operation that JAX lowers for sizes that are numbers alone; "" of other errors."""
+    if place is not None or lowered is None or not lowered.has_names:
         return ""
     said = " ".join(str(error).partition("\n")[0].split()).rstrip(".")
     text = f"{lowered.primitive} of JAX cannot be traced with sizes that have names, as it is called here"
