@@ -38,8 +38,8 @@ FEWEST_ROWS = 8
 
 _MOVES = BROADCASTS | RESHAPES | {"stablehlo.transpose"}
 _STORED = {*SLICES, "stablehlo.dynamic_slice"}
-_HALVES = ("bf16", "f16")
-_FLOATS = ("f32", *_HALVES)
+_OF_16_BITS = ("bf16", "f16")
+_FLOATS = ("f32", *_OF_16_BITS)
 """Element types of products; those of weights by their positions are `Rounding` in runtime/native/kernels."""
 _PARAMETERS = ("f32", "i8", "ui8", "i32")
 """Element types of zero points that the function reads."""
@@ -245,10 +245,10 @@ def _scaled(read: Read) -> tuple[Integers, Read | None, str] | None:
         return integers, None, "f32"
     ops: tuple[ir.Operation, ...] = ()
     found, op = _source(read)
-    if op is not None and _is_conversion(op, _HALVES, "f32"):
+    if op is not None and _is_conversion(op, _OF_16_BITS, "f32"):
         ops, (found, op) = (op,), _source(Read(op.operands[0], found.at))
     rounding = str(element_type_of(found.value))
-    if op is not None and _is_conversion(op, ("f32",), *_HALVES):
+    if op is not None and _is_conversion(op, ("f32",), *_OF_16_BITS):
         ops, (found, op) = (*ops, op), _source(Read(op.operands[0], found.at))
     if op is None or op.name != "stablehlo.multiply" or str(element_type_of(found.value)) not in _FLOATS:
         return None
@@ -275,7 +275,7 @@ def _narrowest(read: Read) -> Read | None:
     """A read of floats before they have become wider."""
     found = source_of(read)
     op = None if found is None else defining_op(found.value)
-    if found is None or op is None or not _is_conversion(op, _HALVES, "f32"):
+    if found is None or op is None or not _is_conversion(op, _OF_16_BITS, "f32"):
         return found
     return _narrowest(Read(op.operands[0], found.at))
 

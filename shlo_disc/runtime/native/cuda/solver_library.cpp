@@ -44,6 +44,18 @@ constexpr const char *kCublasStatusNames[] = {
     "CUBLAS_STATUS_NOT_SUPPORTED",
 };
 
+#define DISC_FIND(member, function, parameters)                                                                        \
+  member = reinterpret_cast<decltype(member)>(needed.find(library, #function));
+
+/// Finds a function of each type: its name has a letter behind that of the library.
+template <typename Function>
+void find(std::array<Function, 4> &found, const NeededLibrary &needed, const SharedLibrary &library, std::string of,
+          const char *real, const char *complex) {
+  constexpr std::string_view letters = "SDCZ";
+  for (size_t i = 0; i < found.size(); ++i)
+    found[i] = reinterpret_cast<Function>(needed.find(library, (of + letters[i] + (i < 2 ? real : complex)).c_str()));
+}
+
 } // namespace
 
 void SolverLibrary::open(const std::vector<std::string> &names) { opened_solver.open(names); }
@@ -51,17 +63,10 @@ void SolverLibrary::open(const std::vector<std::string> &names) { opened_solver.
 const SolverLibrary &SolverLibrary::instance() { return opened_solver.get(); }
 
 void SolverLibrary::take(const NeededLibrary &needed, const SharedLibrary &library) {
-#define DISC_SOLVER_FIND(member, function, parameters)                                                                 \
-  member = reinterpret_cast<decltype(member)>(needed.find(library, #function));
-#define DISC_SOLVER_FIND_TYPED(member, real, complex, parameters)                                                      \
-  member = {reinterpret_cast<decltype(member)::value_type>(needed.find(library, "cusolverDnS" #real)),                 \
-            reinterpret_cast<decltype(member)::value_type>(needed.find(library, "cusolverDnD" #real)),                 \
-            reinterpret_cast<decltype(member)::value_type>(needed.find(library, "cusolverDnC" #complex)),              \
-            reinterpret_cast<decltype(member)::value_type>(needed.find(library, "cusolverDnZ" #complex))};
-  DISC_SOLVER_FUNCTIONS(DISC_SOLVER_FIND)
-  DISC_SOLVER_TYPED_FUNCTIONS(DISC_SOLVER_FIND_TYPED)
-#undef DISC_SOLVER_FIND
-#undef DISC_SOLVER_FIND_TYPED
+#define DISC_FIND_TYPED(member, real, complex, parameters) find(member, needed, library, "cusolverDn", #real, #complex);
+  DISC_SOLVER_FUNCTIONS(DISC_FIND)
+  DISC_SOLVER_TYPED_FUNCTIONS(DISC_FIND_TYPED)
+#undef DISC_FIND_TYPED
 }
 
 void SolverLibrary::check(SolverStatus status, const std::string &what) const {
@@ -73,17 +78,10 @@ void CublasLibrary::open(const std::vector<std::string> &names) { opened_blas.op
 const CublasLibrary &CublasLibrary::instance() { return opened_blas.get(); }
 
 void CublasLibrary::take(const NeededLibrary &needed, const SharedLibrary &library) {
-#define DISC_CUBLAS_FIND(member, function, parameters)                                                                 \
-  member = reinterpret_cast<decltype(member)>(needed.find(library, #function));
-#define DISC_CUBLAS_FIND_TYPED(member, function, parameters)                                                           \
-  member = {reinterpret_cast<decltype(member)::value_type>(needed.find(library, "cublasS" #function)),                 \
-            reinterpret_cast<decltype(member)::value_type>(needed.find(library, "cublasD" #function)),                 \
-            reinterpret_cast<decltype(member)::value_type>(needed.find(library, "cublasC" #function)),                 \
-            reinterpret_cast<decltype(member)::value_type>(needed.find(library, "cublasZ" #function))};
-  DISC_CUBLAS_FUNCTIONS(DISC_CUBLAS_FIND)
-  DISC_CUBLAS_TYPED_FUNCTIONS(DISC_CUBLAS_FIND_TYPED)
-#undef DISC_CUBLAS_FIND
-#undef DISC_CUBLAS_FIND_TYPED
+#define DISC_FIND_TYPED(member, function, parameters) find(member, needed, library, "cublas", #function, #function);
+  DISC_CUBLAS_FUNCTIONS(DISC_FIND)
+  DISC_CUBLAS_TYPED_FUNCTIONS(DISC_FIND_TYPED)
+#undef DISC_FIND_TYPED
 }
 
 void CublasLibrary::check(CublasStatus status, const std::string &what) const {

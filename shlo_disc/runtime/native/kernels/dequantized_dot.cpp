@@ -336,11 +336,11 @@ private:
     const float *a = a_ + part.row * w_.k;
     if (pairs_) {
       auto words = [](float *memory) { return reinterpret_cast<uint32_t *>(memory); };
-      strips::Block<uint32_t> block{part.rows, part.columns, dequantized::PairOperands::terms(w_), words(sums), block_.step(),
-                                    words(rows_copy), scratch.panel<uint32_t>()};
-      return strips::multiply(strips::bf16_pairs::kKernels<uint32_t>, block,
-                              dequantized::PairOperands(w_, *kernels_, rounding_, table_.data(), a, part.rows, part.column,
-                                                        row_panels));
+      using dequantized::PairOperands;
+      PairOperands operands(w_, *kernels_, rounding_, table_.data(), a, part.rows, part.column, row_panels);
+      strips::Block<uint32_t> block{part.rows,    part.columns,     PairOperands::terms(w_),   words(sums),
+                                    block_.step(), words(rows_copy), scratch.panel<uint32_t>()};
+      return strips::multiply(strips::bf16_pairs::kKernels<uint32_t>, block, operands);
     }
     strips::Block<float> block{part.rows, part.columns, w_.k, sums, block_.step(), rows_copy, scratch.panel<float>()};
     const auto &kernels = wide_ ? strips::avx512::kKernels<float> : strips::avx2::kKernels<float>;
@@ -414,8 +414,8 @@ bool fits(const Call &call, const Weight &w, int64_t group) {
 
 /// (A, q[, scale][, zero]) -> C. Attributes: k, n; code, of `Code`; dense_columns: q is (n, k), else (k, n); step,
 /// half: as in Weight; group; vector_bits: the widest registers that the program may use. scale, zero: numbers of
-/// operands, of which scale_k, scale_n, zero_k, zero_n are the steps, or 0, and scale_bits, zero_bits the f32 itself. rounding, of
-/// `Rounding`: the type of the weights; bf16: whether that of the other operand is bf16.
+/// operands, of which scale_k, scale_n, zero_k, zero_n are the steps, or 0, and scale_bits, zero_bits the f32 itself.
+/// rounding, of `Rounding`: the type of the weights; bf16: whether the program's type of A is bf16.
 void dequantized_dot(const Call &call) {
   auto given = [&](const char *name) { return call.spec.attribute(name); };
   int64_t k = given("k"), n = given("n"), group = given("group"), code = given("code"), step = given("step");

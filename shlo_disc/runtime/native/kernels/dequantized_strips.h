@@ -83,7 +83,10 @@ public:
     for (int64_t i = 0; i < rows_; ++i) {
       const float *row = a_ + i * w_.k;
       uint32_t *pairs = target + i * range.depth;
-      second == first + 1 ? pair_neighbours(row + first, whole, pairs) : pair_up(row + first, row + second, whole, pairs);
+      if (second == first + 1)
+        pair_neighbours(row + first, whole, pairs);
+      else
+        pair_up(row + first, row + second, whole, pairs);
       for (int64_t p = whole; p < range.depth; ++p) {
         auto [k, other] = rows_of(range.k + p);
         pairs[p] = pair(row[k], other < w_.k ? row[other] : 0);
@@ -155,7 +158,8 @@ private:
       int64_t column = column_ + range.column + j;
       parameters.find_groups(w_, r, column, 1, groups);
       weights[0][count] = 0; // beside the last one, where their number is odd
-      dequantise_column_(w_.column(r, count, column, parameters.scale, parameters.zero, table_), {weights[0], weights[1]});
+      dequantise_column_(w_.column(r, count, column, parameters.scale, parameters.zero, table_),
+                         {weights[0], weights[1]});
       if (step == 1)
         pair_up(weights[0], weights[1], depth, pairs + j * depth);
       else

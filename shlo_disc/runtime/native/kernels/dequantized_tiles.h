@@ -20,9 +20,9 @@ using ByTile = std::array<std::array<MultiplyTile, 2>, kMostByColumns>;
 class Tiles {
 public:
   /// `tile`: memory of kTileFloats. `left`: of `terms` bytes' halves for each row, of at least kStreams.
-  Tiles(const Weight &w, const Kernels &kernels, Rounding rounding, const float *table, const strips::Kernels<float> &strips,
-        const ByTile &by_tile, const float *a, int64_t rows, float *sums, int64_t sums_step, float *tile, float *left,
-        int64_t terms)
+  Tiles(const Weight &w, const Kernels &kernels, Rounding rounding, const float *table,
+        const strips::Kernels<float> &strips, const ByTile &by_tile, const float *a, int64_t rows, float *sums,
+        int64_t sums_step, float *tile, float *left, int64_t terms)
       : w_(w), dequantise_(kernels.dequantise[static_cast<size_t>(rounding)]),
         dequantise_column_(kernels.dequantise_column[static_cast<size_t>(rounding)]), table_(table), strips_(strips),
         by_tile_(by_tile), a_(a), rows_(rows), sums_(sums), sums_step_(sums_step), tile_(tile), left_(left),

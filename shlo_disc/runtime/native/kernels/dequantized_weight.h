@@ -109,7 +109,8 @@ struct Weight {
   int64_t row_step() const { return has_dense_columns ? 1 : n; }
 
   /// Bytes of a dense column, from r on, for what makes floats of them.
-  Columns column(int64_t r, int64_t count, int64_t number, const Pair &scale, const Pair &zero, const float *table) const {
+  Columns column(int64_t r, int64_t count, int64_t number, const Pair &scale, const Pair &zero,
+                 const float *table) const {
     return {q + number * bytes() + r, 0, {}, 0, scale, zero, table, 0, 0, rest(r), group, nullptr, 0, count};
   }
 

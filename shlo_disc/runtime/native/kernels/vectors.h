@@ -78,8 +78,8 @@ template <> struct Vector512<double> {
   DISC_AVX512 static Type add_product(Type a, Type b, Type sum) { return _mm512_fmadd_pd(a, b, sum); }
 };
 
-/// Floats that sums are made of, and pairs of bf16 in their lanes, which are multiplied and added by one instruction: the
-/// lower half of a lane is the first one.
+/// Sums of floats, and pairs of bf16 in lanes of 32 bits, which one instruction multiplies and adds: the lower half of a
+/// lane is the first of its pair.
 struct Bf16Pairs512 {
   using Type = __m512;
   using Mask = __mmask16;
@@ -89,7 +89,9 @@ struct Bf16Pairs512 {
   DISC_AVX512 static Type load(Mask lanes, const uint32_t *from) {
     return _mm512_castsi512_ps(_mm512_maskz_loadu_epi32(lanes, from));
   }
-  DISC_AVX512 static Type repeat(uint32_t pair) { return _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(pair))); }
+  DISC_AVX512 static Type repeat(uint32_t pair) {
+    return _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(pair)));
+  }
   DISC_AVX512 static void store(uint32_t *to, Type value) { _mm512_storeu_si512(to, _mm512_castps_si512(value)); }
   DISC_AVX512_BF16 static Type add_product(Type a, Type b, Type sum) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
