@@ -66,14 +66,14 @@ def complete_qr(a: Any) -> Any:
 
 
 def eigenvalues(a: Any) -> Any:
-    """Those of hermitian matrices, the product of the factors, and those of a matrix with a NaN."""
+    """Eigenvalues of hermitian matrices, the product of the factors, and those of a matrix with a NaN."""
     values, vectors = jnp.linalg.eigh(a)
     scaled = vectors * values[..., None, :]
     return values, product(scaled, adjoint(vectors)), jnp.linalg.eigvalsh(with_nan(a))
 
 
 def singular_values(a: Any) -> Any:
-    """Those of matrices of more rows, and of more columns, and the products of the factors."""
+    """Singular values of matrices of more rows, and of more columns, and the products of the factors."""
     found = []
     for given in (a, a[..., :1], a[..., :1, :]):
         for full in (False, True):
