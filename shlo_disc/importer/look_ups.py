@@ -15,6 +15,8 @@ from collections.abc import Mapping, Set
 from numbers import Real
 from typing import Any
 
+import jax
+
 from .user_code import expression_at, is_of_jax
 
 Equalities = list[list[tuple[Any, Any]]]
@@ -98,6 +100,24 @@ def hash_is_asked(frame: types.FrameType) -> bool:
     return isinstance(node, ast.Call) and known_value(node.func, frame) is hash
 
 
+def looks_in_cache(frame: types.FrameType) -> bool:
+    """Tells whether a frame just now calls what looks in a table of JAX's, and compares sizes as keys.
+
+    jaxlib's tables compare keys of which a few bits of the hashes are equal. The code of JAX itself compares sizes by
+    operators only, so what its calls and subscripts compare are keys.
+    """
+    now, is_jaxs = dis.opname[frame.f_code.co_code[frame.f_lasti]], is_of_jax(frame.f_code.co_filename)
+    if is_jaxs or "CALL" not in now:
+        return is_jaxs and ("CALL" in now or "SUBSCR" in now)
+    node = expression_at(frame, frame.f_lasti)
+    called = known_value(node.func, frame) if isinstance(node, ast.Call) else UNKNOWN
+    return isinstance(getattr(called, "__func__", called), _JITTED)
+
+
+_JITTED = type(jax.jit(abs))
+"""The functions of jax.jit, which look static arguments up where no argument is traced."""
+
+
 def _may_look_up(frame: types.FrameType) -> bool:
     """Tells from the bytecode, where the source is not there, whether a frame may look something up just now."""
     before = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
@@ -168,4 +188,5 @@ __all__ = [
     "hash_is_asked",
     "known_value",
     "look_up_parts",
+    "looks_in_cache",
 ]

@@ -27,7 +27,8 @@ from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts_relation import Relation
 
 from . import held_errors
-from .look_ups import equalities_at, equalities_of_raising, hash_is_asked
+from .constraints import is_satisfiable
+from .look_ups import equalities_at, equalities_of_raising, hash_is_asked, looks_in_cache
 from .requested_sizes import new_trace
 from .size_guards import SizeGuard
 from .size_texts import SizeText
@@ -61,6 +62,7 @@ class _Line(NamedTuple):
 
     f_code: Any
     f_lineno: int
+    f_lasti: int
     f_back: None = None
 
 
@@ -234,8 +236,11 @@ def _responsible(frame: Any, *sizes: Any) -> Any:
     """The frame whose line is told of an answer about sizes; None where JAX asks, and is right whatever it is told.
 
     JAX asks whether sizes are equal, or 0, where it may do less work if they are. Whoever asks for a remainder, and the
-    functions of `_COMPUTE_BY_IT`, compute something else by the answer: the line that called JAX is told.
+    functions of `_COMPUTE_BY_IT`, compute something else by the answer: the line that called JAX is told. A look-up in a
+    cache of JAX's may ask for sizes whose hashes differ, and is right whatever it is told.
     """
+    if frame is not None and looks_in_cache(frame):
+        return None
     if frame is None or not is_of_jax(file := frame.f_code.co_filename):
         return frame
     asked_by, is_computed = frame.f_code.co_name, file.startswith(_SIZES_OF_JAX)
@@ -270,6 +275,8 @@ def _answer(one: Any, other: Any, seen: Equalities, frame: Any) -> bool:
     equality = (*place, str(one), str(other))
     if equality in seen or _is_decided(one, other):
         return False
+    if _is_always(one, other):
+        return True
     if (answer := _decide(one, "==", other, seen, frame)) is not None:
         return answer
     where = f"{place[0]}:{place[1]}"
@@ -306,7 +313,7 @@ def _look_up(size: Any, seen: Equalities, frame: Any) -> None:
     with _unseen():
         equalities = equalities_at(frame, size)
         raised = equalities_of_raising(frame, size) if is_users(frame.f_code.co_filename) else ()
-    seen.raised += [(pairs, _Line(frame.f_code, frame.f_lineno)) for pairs in raised]
+    seen.raised += [(pairs, _Line(frame.f_code, frame.f_lineno, frame.f_lasti)) for pairs in raised]
     for pairs in equalities or ():
         all(_is_equal(one, other, seen, frame) for one, other in pairs)
     is_asked = is_users(frame.f_code.co_filename) and hash_is_asked(frame)
@@ -414,6 +421,12 @@ def _is_decided(one: Any, other: Any) -> bool:
         return True
     with _unseen():
         return bool(_decided(lambda: one < other or one > other))
+
+
+def _is_always(one: Any, other: Any) -> bool:
+    """Tells whether sizes are known to be equal for all values of the symbols, though they are written otherwise."""
+    with _unseen():
+        return not is_satisfiable([Relation("!=", Expr.parse(str(one)), Expr.parse(str(other)))])
 
 
 __all__ = ["CallSizes", "Equalities", "NewConstraint", "checked_sizes", "sizes_of_call", "symbols_of_call"]

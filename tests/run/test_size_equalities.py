@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import warnings
 from collections.abc import Callable
@@ -58,6 +59,56 @@ def test_rests_of_batches() -> None:
     for n in (4, 5, 7, 8, 9, 16):
         x = np.linspace(0, 1, 3 * n, dtype=np.float32).reshape(n, 3)
         np.testing.assert_allclose(executable(x), np.sin(x).sum(1), rtol=1e-5)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def scaled(x: Any, size: Any) -> Any:
+    return x * jnp.asarray(size, jnp.float32)
+
+
+class Scaled:
+    scaled = functools.partial(jax.jit, static_argnums=(0, 2))(lambda self, x, size: scaled(x, size))
+
+
+def looked_up(x: Any) -> Any:
+    """Functions of jax.jit in which a size is static, each called with several sizes: traced and other arguments."""
+    n, number, methods = x.shape[0], np.float32(1), Scaled()
+    sizes = (n % 3, -n % 3, n - n // 3 * 3, n % 5)
+    padded = [jnp.pad(x, (0, size)) for size in sizes]
+    numbers = [scaled(x, size) + scaled(number, size) + methods.scaled(number, size) for size in sizes]
+    tiled = [jnp.repeat(x, 2, total_repeat_length=2 * n + size) for size in sizes]
+    return padded, numbers, tiled
+
+
+@pytest.mark.filterwarnings("error")
+def test_look_ups_in_caches_of_jax() -> None:
+    """They compare keys whose hashes are alike in a few bits: here they all are, elsewhere one in some dozens."""
+    kind = type(jax.export.symbolic_shape("n")[0])
+    program = shlo_disc.compile(looked_up, args=(("n", "float32"),))
+    jax.clear_caches()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kind, "__hash__", lambda self: 7)
+        alike = shlo_disc.compile(looked_up, args=(("m", "float32"),))
+    jax.clear_caches()
+    for n in (1, 2, 3, 4, 5, 15, 17):
+        x = np.arange(n, dtype=np.float32)
+        jax.tree.map(np.testing.assert_array_equal, alike(x), looked_up(x))
+        jax.tree.map(np.testing.assert_array_equal, program(x), looked_up(x))
+
+
+@pytest.mark.filterwarnings("error")
+def test_equalities_that_always_hold() -> None:
+    """JAX takes them to be false, as it compares what is left of a difference of sums."""
+
+    def rounded(x: Any) -> Any:
+        n = x.shape[0]
+        rest = -(-n // 4) * 4 - n
+        return jnp.pad(x, (0, rest)) if -n % 4 == rest and max(n, 1) == n else -x
+
+    program = shlo_disc.compile(rounded, args=(("n", "float32"),))
+    for n in (1, 3, 4, 5):
+        x = np.ones(n, np.float32)
+        np.testing.assert_array_equal(program(x), np.pad(x, (0, -n % 4)))
 
 
 def test_remainders_that_jax_asks_for() -> None:
