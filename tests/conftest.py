@@ -58,6 +58,7 @@ def ptxas_available() -> bool:
 
 
 THINNED = {
+    "tests/commands/test_closed_pipes": 3,
     "tests/fuzz/": 8,
     "tests/gpu/test_linear_algebra": 6,
     "tests/gpu/test_lines": 20,
@@ -67,7 +68,9 @@ THINNED = {
     "tests/ir/test_lowering_gpu": 32,
     "tests/ir/test_opt_stages": 2,
     "tests/ir/test_reentry": 3,
+    "tests/pjrt/test_gpu_processes": 32,
     "tests/pjrt/": 8,
+    "tests/proofs/test_mutants": 3,
     "tests/run/test_dequantized_16_bits": 20,
     "tests/run/test_functions_of_jax": 520,
     "tests/run/test_jax_harnesses": 10,
@@ -77,6 +80,8 @@ THINNED = {
     "tests/run/": 40,
     "tests/unit/lowering_cpu/test_vector_math": 4,
     "tests/unit/runtime/test_dot": 4,
+    "tests/unit/transforms/test_recompute": 2,
+    "tests/unit/transforms/test_siblings": 2,
 }
 """Tests that are many rows of a table: one of so many runs by default, the others count as slow."""
 

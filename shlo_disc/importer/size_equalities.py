@@ -236,8 +236,8 @@ def _responsible(frame: Any, *sizes: Any) -> Any:
     """The frame whose line is told of an answer about sizes; None where JAX asks, and is right whatever it is told.
 
     JAX asks whether sizes are equal, or 0, where it may do less work if they are. Whoever asks for a remainder, and the
-    functions of `_COMPUTE_BY_IT`, compute something else by the answer: the line that called JAX is told. A look-up in a
-    cache of JAX's may ask for sizes whose hashes differ, and is right whatever it is told.
+    functions of `_COMPUTE_BY_IT`, compute something else by the answer: the line that called JAX is told. A look-up in
+    a cache of JAX's may ask for sizes whose hashes differ, and is right whatever it is told.
     """
     if frame is not None and looks_in_cache(frame):
         return None
@@ -426,6 +426,8 @@ def _is_decided(one: Any, other: Any) -> bool:
 def _is_always(one: Any, other: Any) -> bool:
     """Tells whether sizes are known to be equal for all values of the symbols, though they are written otherwise."""
     with _unseen():
+        if _decided(lambda: one >= other and one <= other):  # by the constraints that were stated
+            return True
         return not is_satisfiable([Relation("!=", Expr.parse(str(one)), Expr.parse(str(other)))])
 
 

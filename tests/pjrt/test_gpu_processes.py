@@ -42,6 +42,11 @@ def expect_ok(folder: Path, found: list[dict[str, str] | None], *names: str) -> 
 
 
 def test_two_processes(tmp_path: Path) -> None:
+    expect_ok(tmp_path, launch(tmp_path, 2, 2, "reductions"), "reductions")
+
+
+@pytest.mark.slow
+def test_two_processes_with_several_programs(tmp_path: Path) -> None:
     names = ("devices_of_all_processes", "reductions", "permutations")
     expect_ok(tmp_path, launch(tmp_path, 2, 2, *names), *names)
 

@@ -31,8 +31,8 @@ def test_a_process_ends_while_jax_lets_go_of_a_program() -> None:
     """JAX's threads hold a program a little longer than its user, until Python has begun to end."""
     source = "import jax; jax.jit(lambda x: x * 2).lower(jax.numpy.ones(3)).compile()"
     with ThreadPoolExecutor() as pool:
-        started = [pool.submit(run_python, "-c", source, JAX_PLATFORMS="shlo_disc,cpu") for _ in range(4)]
-    assert [run.result().returncode for run in started] == [0] * 4, started[0].result().stderr
+        started = [pool.submit(run_python, "-c", source, JAX_PLATFORMS="shlo_disc,cpu") for _ in range(2)]
+    assert [run.result().returncode for run in started] == [0] * 2, started[0].result().stderr
 
 
 def test_the_platform_is_not_the_default() -> None:

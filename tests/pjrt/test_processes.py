@@ -198,8 +198,13 @@ def test_options_of_a_job(plugin: Any) -> None:
 # ---- over TCP -------------------------------------------------------------------------------------------------------
 
 
-def test_two_processes_without_mpi(tmp_path: Path) -> None:
-    names = ("devices_of_all_processes", "sums_in_the_order_of_devices", "one_program_for_all_shapes")
+@pytest.mark.parametrize(
+    "names",
+    [["sums_in_the_order_of_devices"],
+     pytest.param(["devices_of_all_processes", "one_program_for_all_shapes"], marks=pytest.mark.slow)],
+    ids=len,
+)  # fmt: skip
+def test_two_processes_without_mpi(tmp_path: Path, names: list[str]) -> None:
     found = launch_apart(tmp_path, 2, 2, *names)
     assert found == [dict.fromkeys(names, "ok")] * 2, (found, (tmp_path / "output.0").read_text()[-3000:])
 

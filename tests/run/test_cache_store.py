@@ -82,6 +82,11 @@ def test_a_second_machine_compiles_nothing(fleet: Fleet) -> None:
     assert fleet.run("second") == (["0", "False", "1", "0", "0"], "")
     assert fleet.run("second")[0] == ["0", "False", "0", "0", "0"]  # from its own directory
 
+
+@pytest.mark.slow
+def test_a_changed_program_is_compiled_again(fleet: Fleet) -> None:
+    fleet.run("first")
+    (program,) = fleet.entries(".shlodisc")
     whole = program.read_bytes()
     program.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     words, errors = fleet.run("third")

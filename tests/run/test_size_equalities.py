@@ -73,7 +73,7 @@ class Scaled:
 def looked_up(x: Any) -> Any:
     """Functions of jax.jit in which a size is static, each called with several sizes: traced and other arguments."""
     n, number, methods = x.shape[0], np.float32(1), Scaled()
-    sizes = (n % 3, -n % 3, n - n // 3 * 3, n % 5)
+    sizes = (n % 3, -n % 3, n - n // 3 * 3)
     padded = [jnp.pad(x, (0, size)) for size in sizes]
     numbers = [scaled(x, size) + scaled(number, size) + methods.scaled(number, size) for size in sizes]
     tiled = [jnp.repeat(x, 2, total_repeat_length=2 * n + size) for size in sizes]
@@ -84,15 +84,12 @@ def looked_up(x: Any) -> Any:
 def test_look_ups_in_caches_of_jax() -> None:
     """They compare keys whose hashes are alike in a few bits: here they all are, elsewhere one in some dozens."""
     kind = type(jax.export.symbolic_shape("n")[0])
-    program = shlo_disc.compile(looked_up, args=(("n", "float32"),))
-    jax.clear_caches()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kind, "__hash__", lambda self: 7)
-        alike = shlo_disc.compile(looked_up, args=(("m", "float32"),))
+        program = shlo_disc.compile(looked_up, args=(("m", "float32"),))
     jax.clear_caches()
-    for n in (1, 2, 3, 4, 5, 15, 17):
+    for n in (1, 4, 5, 15):
         x = np.arange(n, dtype=np.float32)
-        jax.tree.map(np.testing.assert_array_equal, alike(x), looked_up(x))
         jax.tree.map(np.testing.assert_array_equal, program(x), looked_up(x))
 
 
@@ -109,6 +106,10 @@ def test_equalities_that_always_hold() -> None:
     for n in (1, 3, 4, 5):
         x = np.ones(n, np.float32)
         np.testing.assert_array_equal(program(x), np.pad(x, (0, -n % 4)))
+    stated = ["m + n >= 7", "m + n <= 7"]
+    sums = lambda x, y: 2 * x if x.shape[0] + y.shape[0] == 7 else -x  # noqa: E731
+    program = shlo_disc.compile(sums, args=(("n", "float32"), ("m", "float32")), constraints=stated)
+    np.testing.assert_array_equal(program(np.ones(3, np.float32), np.ones(4, np.float32)), 2 * THREE)
 
 
 def test_remainders_that_jax_asks_for() -> None:

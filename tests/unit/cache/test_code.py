@@ -173,7 +173,7 @@ def test_another_process_finds_it(folder: Path) -> None:
         "sys.stdout.write(str(e(jnp.ones(3))))"
     )
     counts = []
-    for seed in ("1", "2", "3"):
+    for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed}
         subprocess.run([sys.executable, "-c", program], check=True, env=environment, capture_output=True)
         counts.append(len(entries(folder)))
