@@ -43,7 +43,7 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
     again when PyTorch counts a change of one. Other names are fields of `shlo_disc.Options`. `mode=` is ignored, with a
     warning. Dynamo compiles sizes of 0 and 1 apart, as for all backends.
     """
-    from shlo_disc.importer.aten.decompositions import for_exporting
+    from shlo_disc.importer.aten.decompositions import decompositions_of
     from shlo_disc.importer.aten.wrapped_padding import check_circular_paddings
 
     own, options = _read(chosen.get("options"))
@@ -94,7 +94,7 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], **chosen: Any) 
         fw_compiler=compile_forward,
         bw_compiler=compile_backward,
         inference_compiler=compile_inference,
-        decompositions=for_exporting(),
+        decompositions=decompositions_of(module),
     )
     with sdpa_kernel(_attention(inputs)), without_fixed_floats(module, inputs) as left:
         compiled: Callable[..., Any] = traced(module, left)

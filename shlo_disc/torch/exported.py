@@ -126,13 +126,13 @@ def _check_state(program: ExportedProgram) -> None:
 
 def _taken_apart(program: ExportedProgram) -> ExportedProgram:
     """The program in ops that have a translation."""
-    from shlo_disc.importer.aten.decompositions import for_exporting
+    from shlo_disc.importer.aten.decompositions import decompositions_of
 
     _assume_as_traced(program)
     try:
         with _without_examples(program), warnings.catch_warnings():
             warnings.filterwarnings("ignore", _OF_COPIES, FutureWarning)
-            return program.run_decompositions(for_exporting())
+            return program.run_decompositions(decompositions_of(program.graph_module))
     except Exception as error:
         raise ProgramError(f"PyTorch cannot take the exported program apart: {error}") from error
 

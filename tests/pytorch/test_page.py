@@ -40,7 +40,7 @@ def _core() -> set[str]:
 
 def test_core_aten() -> None:
     table = importlib.import_module("shlo_disc.importer.aten.table").rows()
-    apart = importlib.import_module("shlo_disc.importer.aten.decompositions").for_exporting()
+    apart = importlib.import_module("shlo_disc.importer.aten.decompositions").of_pytorch()
     known = {*table, *(str(op).removeprefix("aten.") for op in apart)}
     core = _core()
     assert len(core) > 180
@@ -54,7 +54,7 @@ UNTESTED = MISSING - {"sym_size.int"} | {"atan2.out"}
 
 @pytest.mark.slow
 def test_every_op_of_core_aten_has_a_case() -> None:
-    apart = importlib.import_module("shlo_disc.importer.aten.decompositions").for_exporting()
+    apart = importlib.import_module("shlo_disc.importer.aten.decompositions").of_pytorch()
     found = set()
     for case in ALL.values():
         program = exported(case)

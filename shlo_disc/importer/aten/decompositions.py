@@ -16,12 +16,18 @@ import torch
 from torch._decomp import core_aten_decompositions, decomposition_table
 
 from . import interpolation, table
+from .composites import Rules, composites
 from .graph import HALVES
 
 
+def decompositions_of(module: torch.fx.GraphModule) -> Rules:
+    """Of all ops in a module's graphs that can be taken apart, those that have no translation."""
+    return of_pytorch() | composites(module)
+
+
 @functools.cache
-def for_exporting() -> dict[Any, Callable[..., Any]]:
-    """For `ExportedProgram.run_decompositions`: of all that PyTorch can take apart, what has no translation."""
+def of_pytorch() -> Rules:
+    """Of all that PyTorch can take apart, what has no translation."""
     known = table.rows()
     every = {**decomposition_table, **dict(core_aten_decompositions().items())}
     every |= _OWN | interpolation.DECOMPOSITIONS

@@ -114,3 +114,32 @@ def matmul_of(t: Graph, x: ir.Value, y: ir.Value, batch: Sequence[Expr]) -> ir.V
     """A product of matrices over the axes `batch`, to which both are broadcast."""
     left, right = (t.stretch(v, (*batch, *dims_of(v)[-2:])) for v in (x, y))
     return dot(t, left, right, len(batch), (len(batch) + 1, len(batch)))
+
+
+@translates("_int_mm")
+def product_of_integers(t: Graph, x: ir.Value, y: ir.Value) -> ir.Value:
+    """A product of matrices of 8-bit integers, in 32 bits."""
+    return _product(t, x, y, t.dtype)
+
+
+@translates("_weight_int8pack_mm")
+def product_of_narrow_weights(t: Graph, x: ir.Value, weight: ir.Value, scales: ir.Value) -> ir.Value:
+    """x @ weight.T, times a scale for each column."""
+    found = dot(t, x, t.convert(weight, t.dtype), 0, (1, 1), working(t.dtype))
+    return t.convert(build.multiply(found, t.operand(scales, working(t.dtype), dims_of(found))), t.dtype)
+
+
+@translates("_scaled_mm")
+def scaled_product(
+    t: Graph, x: ir.Value, y: ir.Value, scale_x: ir.Value, scale_y: ir.Value, bias: ir.Value | None = None,
+    scale_of_result: ir.Value | None = None, *_: Any,
+) -> ir.Value:  # fmt: skip
+    """A product of floats of 8 bits. Both matrices have a scale, or one for each row of x and column of y."""
+    if scale_of_result is not None:
+        raise t.refuse("a scaled product with a scale of the result has no translation", "multiply the result by it")
+    wide = torch.float32
+    found = _product(t, x, y, wide)
+    dims = dims_of(found)
+    for scale in (scale_x, scale_y):
+        found = build.multiply(found, t.operand(scale, wide, dims))
+    return t.convert(found if bias is None else build.add(found, t.operand(bias, wide, dims)), t.dtype)
