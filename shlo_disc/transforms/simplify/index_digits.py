@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from shlo_disc.shape_dialect.dialect.types import dims_of
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import BROADCASTS, RESHAPES
 from shlo_disc.shape_dialect.ops.access import defining_op
@@ -75,6 +75,8 @@ def source_of(read: Read) -> Read | None:
         elif op.name == "stablehlo.transpose":
             order = integers(op.attributes["permutation"])
             found = Read(op.operands[0], tuple(found.at[order.index(axis)] for axis in range(len(order))))
+        elif op.name == "stablehlo.convert" and element_type_of(op.operands[0]) == element_type_of(found.value):
+            found = Read(op.operands[0], found.at)
         else:
             break
     return found
