@@ -41,6 +41,7 @@ from shlo_disc.transforms.fusion.partials import reserve_partials
 from shlo_disc.transforms.fusion.products import fuse_products
 from shlo_disc.transforms.fusion.share_kernels import share_kernels
 from shlo_disc.transforms.memory import assign_buffers
+from shlo_disc.transforms.memory.pieces import view_pieces
 from shlo_disc.transforms.memory.variants import limit_memory
 from shlo_disc.transforms.regions import isolate_regions
 from shlo_disc.transforms.simplify import patterns
@@ -298,6 +299,12 @@ def _limit_memory(c: Compilation) -> None:
     """Make variants of the program that compute values again, where the memory of a call is limited."""
     if c.options.memory_limit is not None:
         limit_memory(made(c.module), c.facts, c.options.memory_limit)
+
+
+@_pass("plan", "reuse")
+def _view_pieces(c: Compilation) -> None:
+    """Read pieces of arrays where they lie, in products, on targets that do so."""
+    view_pieces(made(c.module), c.decisions["reuse"])
 
 
 @_pass("plan", "reuse")

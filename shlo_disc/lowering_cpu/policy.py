@@ -39,6 +39,7 @@ CPU_POLICY = Policy(
     depth_parts=0,
     flat_collectives=False,
     plain_transforms=False,
+    reads_pieces=True,
     own_workspaces=False,
     patch_features=0,
     vector_bits=512,  # a backend has its processor's

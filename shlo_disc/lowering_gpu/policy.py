@@ -39,6 +39,7 @@ GPU_POLICY = Policy(
     depth_parts=64,
     flat_collectives=True,
     plain_transforms=True,
+    reads_pieces=False,  # data lies in the memory of the device
     own_workspaces=True,
     patch_features=16,
     vector_bits=0,

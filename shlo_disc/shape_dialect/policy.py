@@ -47,6 +47,8 @@ class Policy:
         integers by maxima and minima (`expand/flat_collectives.py`).
     plain_transforms: Fourier transforms are those of a library that does not divide inverse ones by the number of their
         elements.
+    reads_pieces: products, attentions and library functions read pieces of arrays where they lie, also from places that
+        data says.
     own_workspaces: library functions take their workspaces themselves, beside the arena.
     patch_features: convolutions with so many features of the result, and elements of a window of all features, are
         products of patches that are written out; 0: none is.
@@ -89,6 +91,7 @@ class Policy:
     depth_parts: int
     flat_collectives: bool
     plain_transforms: bool
+    reads_pieces: bool
     own_workspaces: bool
     patch_features: int
     vector_bits: int

@@ -14,6 +14,7 @@ a loop writes is collected once for each block, so that the work is linear in th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.dialect.buffers import BUFFERS, ArenaBuffer, Buffer, ResultBuffer, arenas_of, buffers_of
@@ -35,6 +36,8 @@ _ORDERING = 4
 """Sizes at which offsets are compared to put them in order."""
 
 _CHOICES = ("stablehlo.if", "stablehlo.case")
+_PIECE = "disc.piece"
+_VIEWS = frozenset({*RESHAPES, _PIECE, "disc.shape"})
 
 
 Writes = dict[BufferSlice, ir.Operation]
@@ -111,14 +114,13 @@ class _Walk:
             self._loop(op)
         elif op.name in _CHOICES:
             self._choice(op)
-        elif op.name not in RESHAPES and op.name != "disc.shape":
+        elif op.name not in _VIEWS:
             self._reads(op, op.operands)
             if op.results:
                 self._call(op)
 
     def _reads(self, op: ir.Operation, operands: Iterable[ir.Value]) -> None:
-        for value in operands:
-            source = _buffer(value)
+        for source in (source for value in operands for source in _read_for(value)):
             if not isinstance(source.owner, ir.Block) and source.owner.operation.name == "disc.shape":
                 continue
             place = self.places.get(source)
@@ -133,8 +135,8 @@ class _Walk:
         self._place_results(op)
         results = [self.places[r] for r in op.results]
         taken: set[BufferSlice] = set()
-        sources = [_buffer(operand) for operand in op.operands]
-        read = {place for place in map(self.places.get, sources) if place is not None and not place.is_empty}
+        sources = [_read_for(operand) for operand in op.operands]
+        read = {place for place in map(self.places.get, chain(*sources)) if place is not None and not place.is_empty}
         for number, place in enumerate(results):
             if place.is_empty:
                 continue
@@ -146,16 +148,18 @@ class _Walk:
         for value, place in zip(op.results, results, strict=True):
             self.state.write(place, [value], op)
 
-    def _check_operands(self, op: ir.Operation, number: int, place: BufferSlice, sources: list[ir.Value]) -> None:
+    def _check_operands(self, op: ir.Operation, number: int, place: BufferSlice, sources: list[list[ir.Value]]) -> None:
         """A result may share memory with an operand only where the kernel reads of it what it then overwrites."""
-        for position, source in enumerate(sources):
-            there = self.places.get(source)
-            if there is None or there.is_empty or there not in self._meeting(place):
-                continue
-            begins_there = there.start == place.start and sources.count(source) == 1
-            if begins_there and may_write_over(op, position, number, self.kernels):
-                continue
-            self._fail(op, f"result {number} in {_text(place)} overwrites {_name(source)}, which it reads")
+        every = list(chain(*sources))
+        for position, read in enumerate(sources):
+            for source in read:
+                there = self.places.get(source)
+                if there is None or there.is_empty or there not in self._meeting(place):
+                    continue
+                is_whole = _buffer(op.operands[position]) == source and every.count(source) == 1
+                if is_whole and there.start == place.start and may_write_over(op, position, number, self.kernels):
+                    continue
+                self._fail(op, f"result {number} in {_text(place)} overwrites {_name(source)}, which it reads")
 
     # ---- loops and branches -----------------------------------------------------------------------------------------
 
@@ -407,6 +411,14 @@ def _buffer(value: ir.Value) -> ir.Value:
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in RESHAPES:
         value = value.owner.operands[0]
     return value
+
+
+def _read_for(value: ir.Value) -> list[ir.Value]:
+    """The values that lie in buffers and that a value is read from: the array that it is a piece of, and scalars."""
+    value = _buffer(value)
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != _PIECE:
+        return [value]
+    return [source for operand in value.owner.operands for source in _read_for(operand)]
 
 
 def _is_buffer(op: ir.Operation) -> bool:

@@ -338,7 +338,7 @@ def too_little_memory_is_an_error() -> None:
 
 
 OF_DRIVER = "the driver is used as it asks"
-"""What has an outcome of its own beside those of the checks."""
+"""The name of an outcome beside those of the checks."""
 
 
 def outcome(function: Callable[[], None]) -> str | None:

@@ -110,7 +110,7 @@ def by_channels(x: Any) -> Any:
 
 @pytest.mark.parametrize("function", [by_numbers, by_tensors, symmetric, by_channels], ids=lambda f: f.__name__)
 def test_steps_of_quantised_modules(function: Callable[[Any], Any]) -> None:
-    """What `torch.export` and a quantiser of PT2E leave in a program: all but a step apart is equal."""
+    """Programs that torch.export and a quantiser of PT2E make consist of them."""
     check(Module(function), 4 * torch.randn(40, 24))
 
 

@@ -96,7 +96,7 @@ def test_remedies_for_files_of_weights(folder: Path, capsys: pytest.CaptureFixtu
 def test_programs_of_other_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The remedy that `info` prints for a file of torch.export.save makes a file that `info` reads."""
     one, module = torch.ones(2), Tokens()
-    torch.export.save(torch.export.export(module, (one, one)), tmp_path / "module.pt2")
+    torch.export.save(torch.export.export(module, (one, one.clone())), tmp_path / "module.pt2")
     torch.jit.save(torch.jit.trace(module, (one, one)), tmp_path / "module.pt")
     (tmp_path / "module.onnx").write_bytes(b"\x08\x08\x12\x07pytorch")
     for name, words in (
@@ -198,7 +198,7 @@ def test_data_without_weights(name: str, tmp_path: Path) -> None:
 
 def test_programs_without_weights(tmp_path: Path) -> None:
     one = torch.ones(2)
-    shlo_disc.compile(torch.export.export(Tokens(), (one, one))).save(tmp_path / "program.disc")
+    shlo_disc.compile(torch.export.export(Tokens(), (one, one.clone()))).save(tmp_path / "program.disc")
     with pytest.raises(ArgumentTypeError, match=r"the call gives tokens by position, and lacks mask \["):
         shlo_disc.load(tmp_path / "program.disc", trust=True)(one)
 
@@ -352,7 +352,7 @@ class Tokens(torch.nn.Module):
 
 def test_exported_by_name_and_called_by_position() -> None:
     one = torch.ones(2)
-    program = torch.export.export(Tokens(), (), {"tokens": one, "mask": one})
+    program = torch.export.export(Tokens(), (), {"tokens": one, "mask": one.clone()})
     run = shlo_disc.compile(program)
     for call, words in (
         (lambda: run(one, one), r"gives 2 by position: pass tokens=\.\.\., mask=\.\.\. by name"),
@@ -362,7 +362,7 @@ def test_exported_by_name_and_called_by_position() -> None:
     ):
         with pytest.raises(ArgumentTypeError, match=words):
             call()
-    plain = shlo_disc.compile(torch.export.export(Tokens(), (one, one)))
+    plain = shlo_disc.compile(torch.export.export(Tokens(), (one, one.clone())))
     with pytest.raises(ArgumentTypeError, match="gives mask by position and by name"):
         plain(one, one, mask=one)
 

@@ -17,7 +17,7 @@ from torch._C import DispatchKey
 from . import table
 
 Rules = dict[Any, Callable[..., Any]]
-"""What computes an op by others."""
+"""The functions that compute ops by others."""
 
 
 def composites(module: torch.fx.GraphModule) -> Rules:
@@ -82,10 +82,10 @@ def _chosen(x: Any, least: int, most: int, eps: float, dtype: torch.dtype, is_sy
 _WITH_TENSORS: dict[str, Callable[..., Any]] = {
     "quantized_decomposed.choose_qparams.tensor": _chosen,
     "quantized_decomposed.choose_qparams_symmetric.tensor": functools.partial(_chosen, is_symmetric=True),
-} | {
-    f"quantized_decomposed.{name}_per_tensor.{overload}": rule
-    for name, rule in (("quantize", _quantize), ("dequantize", _dequantize))
-    for overload in ("tensor", "tensor2")
+    "quantized_decomposed.quantize_per_tensor.tensor": _quantize,
+    "quantized_decomposed.quantize_per_tensor.tensor2": _quantize,
+    "quantized_decomposed.dequantize_per_tensor.tensor": _dequantize,
+    "quantized_decomposed.dequantize_per_tensor.tensor2": _dequantize,
 }
 
 __all__ = ["Rules", "composites"]

@@ -21,13 +21,13 @@ from .graph import HALVES
 
 
 def decompositions_of(module: torch.fx.GraphModule) -> Rules:
-    """Of all ops in a module's graphs that can be taken apart, those that have no translation."""
+    """The rules for all ops in a module's graphs that have no translation and can be taken apart."""
     return of_pytorch() | composites(module)
 
 
 @functools.cache
 def of_pytorch() -> Rules:
-    """Of all that PyTorch can take apart, what has no translation."""
+    """The rules for all that PyTorch can take apart and that has no translation."""
     known = table.rows()
     every = {**decomposition_table, **dict(core_aten_decompositions().items())}
     every |= _OWN | interpolation.DECOMPOSITIONS

@@ -44,6 +44,7 @@ from shlo_disc.shape_dialect.dialect.host import (
 )
 from shlo_disc.shape_dialect.dialect.library import library_function_of
 from shlo_disc.shape_dialect.dialect.names import FLOPS
+from shlo_disc.shape_dialect.dialect.parts import part_of
 from shlo_disc.shape_dialect.dialect.problems import Matrices
 from shlo_disc.shape_dialect.dialect.records import FunctionName, codec_of
 from shlo_disc.shape_dialect.dialect.signature import Signature
@@ -54,7 +55,7 @@ from shlo_disc.shape_dialect.ops.data_sizes import bound_symbols
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks, nested_blocks
 from shlo_disc.shape_dialect.ops.segments import segment_of
 from shlo_disc.shape_dialect.ops.variants import allocations_of, variant_taken, variants_in
-from shlo_disc.shape_dialect.ops.views import root
+from shlo_disc.shape_dialect.ops.views import PIECE, root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.symbolic.facts import Facts
 from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block, is_constant, terminator_of
@@ -226,6 +227,9 @@ class _Run:
 
     def buffer(self, value: ir.Value) -> ir.Value:
         """The buffer of a value of the planned module."""
+        owner = root(value).owner
+        if not isinstance(owner, ir.Block) and owner.operation.name == PIECE:
+            return self._piece(owner.operation)
         place = self.program.places[root(value)]
         if place.space == "argument":
             return self.arguments[place.index]
@@ -237,6 +241,11 @@ class _Run:
             *map(self.size, (place.offset, place.bytes)),
         ]
         return self._once(place, lambda: ir.Operation.create("memref.view", [buffer_type()], operands).results[0])
+
+    def _piece(self, op: ir.Operation) -> ir.Value:
+        """The array that a piece is of, from where the piece begins when it is read."""
+        buffers = [self.buffer(value) for value in op.operands]
+        return write_op("part", part_of(op), buffers, results=[buffer_type()]).results[0]
 
     def _loaded(self, value: ir.Value, bits: int) -> ir.Value:
         """The one element of a buffer."""

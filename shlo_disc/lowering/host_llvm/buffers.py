@@ -45,7 +45,7 @@ class BufferTable:
         return self.first_pack + len(self._packs)
 
     def place(self, buffer: ir.Value) -> BufferSlice:
-        """The location of a buffer of one of the program's functions."""
+        """The location of a buffer of one of the program's functions; of a part, that of the buffer that it is of."""
         owner = buffer.owner
         if isinstance(owner, ir.Block):
             number = ir.BlockArgument(buffer).arg_number
@@ -55,6 +55,8 @@ class BufferTable:
         if owner.name == "disc_host.packed":
             return BufferSlice(self._packs[self._packed(owner)])
         base = self.place(owner.operands[0])
+        if owner.name == "disc_host.part":
+            return base
         return BufferSlice(base.index, is_arena=True, offset=size_of(owner.operands[1])) if base.is_arena else base
 
     def _packed(self, op: ir.Operation) -> tuple[int, Packed]:

@@ -22,8 +22,9 @@ from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.launches import is_command
 from shlo_disc.runtime import abi
 from shlo_disc.shape_dialect.dialect.host import CALL, Bind, Size, call_of
+from shlo_disc.shape_dialect.dialect.parts import Part
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 from shlo_disc.shape_dialect.symbolic.limits import Limits
 
 PART_OPS = 256
@@ -77,6 +78,15 @@ class Block:
 
     address: ir.Value
     values: list[Content]
+
+
+def _is_moving(buffer: ir.Value, nested: NestedSizes) -> bool:
+    """Tells whether data says where a buffer begins, anew at each use."""
+    owner = buffer.owner
+    if isinstance(owner, ir.Block) or owner.name != "disc_host.part":
+        return False
+    call: Part = call_of(owner)
+    return bool(call.starts) or nested.has(call.offset) or _is_moving(owner.operands[0], nested)
 
 
 class RunWriter:
@@ -164,11 +174,33 @@ class RunWriter:
         return words
 
     def pointer(self, buffer: ir.Value) -> ir.Value:
-        """The address of a buffer."""
+        """The address of a buffer, or of a part of one, which is found at each use where data says where it begins."""
+        owner = buffer.owner
+        if not isinstance(owner, ir.Block) and owner.name == "disc_host.part":
+            return self._part(owner.operation)
         place = self.scope.buffers.place(buffer)
         if not place.is_arena:
             return self.entry(place.index)
         return self._once(place, lambda: self._in_arena(place))
+
+    def _part(self, op: ir.Operation) -> ir.Value:
+        call: Part = call_of(op)
+        source, *starts = op.operands
+        address = self.pointer(source)
+        if self.nested.has(call.offset):
+            address = self.current.gep(address, self.size(call.offset), self.dialect.i8)
+        elif call.offset != ZERO:
+            key = ("part", address, call.offset)
+            address = self._once(key, lambda: self.once.gep(address, self.size(call.offset), self.dialect.i8))
+        for operand, start in zip(starts, call.starts, strict=True):
+            type_ = ir.IntegerType.get_signless(start.bits)
+            at = self.read(self.current.gep(self.pointer(operand), start.element, type_), type_)
+            at = at if start.bits == 64 else self.current.extended(at, is_unsigned=False)
+            for predicate, limit in (("slt", self.size(start.most)), ("sgt", self.constant(0))):
+                at = self.current.select(self.current.compare(predicate, at, limit), at, limit)
+            distance = self.current.arithmetic("mul", at, self.size(start.step))
+            address = self.current.gep(address, distance, self.dialect.i8)
+        return address
 
     def _in_arena(self, place: BufferSlice) -> ir.Value:
         own = place.index == self.segment
@@ -208,11 +240,14 @@ class RunWriter:
         return self._address(block.address, 0)
 
     def _filled_before(self, layout: Layout, op: ir.Operation) -> ir.Value:
+        moving = [(word, number) for word, number in layout.addresses if _is_moving(op.operands[number], self.nested)]
         values = self._values(layout, op)
         read = [(word, e) for word, e in enumerate(layout.entries) if isinstance(e, Expr) and self.nested.has(e)]
-        block = self._once(("filled", *values, *read), lambda: self._new_block(values))
-        for word, size in read:
-            self.current.store(self.size(size), self.current.gep(block, word, self.dialect.i64))
+        block = self._once(("filled", *values, *read, *moving), lambda: self._new_block(values))
+        found = [(word, self.size(size)) for word, size in read]
+        found += [(word, self.pointer(op.operands[number])) for word, number in moving]
+        for word, value in found:
+            self.current.store(value, self.current.gep(block, word, self.dialect.i64))
         return self._address(block, 0)
 
     def _new_block(self, values: Sequence[Content]) -> ir.Value:
@@ -226,7 +261,9 @@ class RunWriter:
     def _value(self, entry: Entry, op: ir.Operation) -> ir.Value:
         """The value of a word."""
         if isinstance(entry, Buffer):
-            return self.null() if entry.number < 0 else self.pointer(op.operands[entry.number])
+            buffer = op.operands[entry.number] if entry.number >= 0 else None
+            is_later = buffer is not None and self.current is not self.once and _is_moving(buffer, self.nested)
+            return self.null() if buffer is None or is_later else self.pointer(buffer)
         if isinstance(entry, Symbol):
             return self.symbol(entry.name) if entry.name else self.null()
         if isinstance(entry, Runtime):

@@ -56,6 +56,15 @@ module {
       %1 = irdl.any
       irdl.results(result: %1)
     }
+    irdl.operation @piece {
+      %0 = irdl.any
+      %1 = irdl.any
+      irdl.operands(source: %0, starts: variadic %1)
+      %2 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"part" = %2}
+      %3 = irdl.any
+      irdl.results(result: %3)
+    }
   }
   irdl.dialect @disc_host {
     irdl.operation @plan {
@@ -73,6 +82,14 @@ module {
       irdl.attributes {"call" = %0}
       %1 = irdl.any
       irdl.results(result: %1)
+    }
+    irdl.operation @part {
+      %0 = irdl.any
+      irdl.operands(buffers: variadic %0)
+      %1 = irdl.base "#builtin.dictionary" 
+      irdl.attributes {"call" = %1}
+      %2 = irdl.any
+      irdl.results(result: %2)
     }
     irdl.operation @packed {
       %0 = irdl.any

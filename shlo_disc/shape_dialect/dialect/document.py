@@ -21,6 +21,7 @@ from shlo_disc.shape_dialect.dialect.host_ops import DiscHost
 from shlo_disc.shape_dialect.dialect.library import LibraryFunction
 from shlo_disc.shape_dialect.dialect.op_rules import RULES
 from shlo_disc.shape_dialect.dialect.ops import LOCAL, Disc
+from shlo_disc.shape_dialect.dialect.parts import Part
 from shlo_disc.shape_dialect.dialect.records import layout_of
 from shlo_disc.shape_dialect.dialect.signature import Declared, TensorSpec
 from shlo_disc.shape_dialect.dialect.window import Window
@@ -40,6 +41,11 @@ _OPS: dict[str, tuple[type | None, str]] = {
     "disc.shape": (None, '%0 = "disc.shape"() {dims = [@s, 4]} : () -> tensor<2xi64>'),
     "disc.bind": (None, '"disc.bind"(%count) {symbols = [@n]} : (tensor<1xi32>) -> ()'),
     "disc.nonzero": (None, '%0 = "disc.nonzero"(%mask) : (tensor<?xi1, [@s]>) -> tensor<?xi32, [@n]>'),
+    "disc.piece": (
+        Part,
+        '%0 = "disc.piece"(%weights, %i) {part = {offset = 0 : i64, starts = [{bits = 32 : i64, element = 0 : i64, '
+        "most = 11 : i64, step = 16384 : i64}]}} : (tensor<12x64x64xf32>, tensor<i32>) -> tensor<64x64xf32>",
+    ),
     "disc_host.plan": (
         host.Plan,
         '"disc_host.plan"() {call = {arena = @"64*s", checks = [], writes = array<i64: 0>}} : () -> ()',
@@ -86,6 +92,11 @@ _OPS: dict[str, tuple[type | None, str]] = {
         '"disc_host.library"(%x, %y) {call = {dims = [[@s, 64], [@s, 64]], function = {operands = [f32], '
         'parameters = {}, results = [f32]}, target = "my_function"}, fusion = "library_0"} '
         ": (memref<?xi8>, memref<?xi8>) -> ()",
+    ),
+    "disc_host.part": (
+        Part,
+        '%part = "disc_host.part"(%weights, %x) {call = {offset = 0 : i64, starts = [{bits = 32 : i64, '
+        "element = 0 : i64, most = 11 : i64, step = 4096 : i64}]}} : (memref<?xi8>, memref<?xi8>) -> memref<?xi8>",
     ),
     "disc_host.copy": (
         host.Bytes, '"disc_host.copy"(%x, %y) {call = {bytes = @"4*s"}} : (memref<?xi8>, memref<?xi8>) -> ()',

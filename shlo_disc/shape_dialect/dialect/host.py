@@ -10,6 +10,7 @@ from typing import Any
 
 from shlo_disc.shape_dialect.dialect.library import LibraryFunction
 from shlo_disc.shape_dialect.dialect.ops import KernelAttr
+from shlo_disc.shape_dialect.dialect.parts import Part
 from shlo_disc.shape_dialect.dialect.problems import (
     AttentionProblem,
     ConvolutionProduct,
@@ -383,6 +384,7 @@ RECORDS: dict[str, type] = {
     "disc_host.plan": Plan,
     "disc_host.size": Size,
     "disc_host.constant": Constant,
+    "disc_host.part": Part,
     "disc_host.packed": Packed,
     "disc_host.launch": KernelUse,
     "disc_host.gemm": Gemm,

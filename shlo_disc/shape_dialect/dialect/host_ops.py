@@ -11,6 +11,7 @@ an op is told stands in one attribute, `call`, a dictionary with one dataclass a
 | `disc_host.plan` | | what a segment computes and checks before it runs |
 | `disc_host.size` | | a size, as an `index` |
 | `disc_host.constant` | | the buffer of a `memref.global` |
+| `disc_host.part` | a buffer, integers | the buffer from where the integers say on |
 | `disc_host.packed` | a right-hand side | its packed form, where the runtime has one |
 | `disc_host.launch` | inputs, outputs | runs a kernel |
 | `disc_host.gemm`, `.convolution`, `.attention`, `.attention_gradient` | as the call says | one call of the runtime |
@@ -50,6 +51,15 @@ class SizeOp(DiscHost.Operation, name="size", traits=[ext.Pure]):
 class ConstantOp(DiscHost.Operation, name="constant", traits=[ext.Pure]):
     """The buffer of a constant."""
 
+    call: ir.DictAttr
+    result: ir.OpResult[Any]
+    verify_invariants = staticmethod(verify_by)
+
+
+class PartOp(DiscHost.Operation, name="part", traits=[ext.Pure]):
+    """A buffer from a place on that sizes, or integers in other buffers when it is read, say."""
+
+    buffers: Sequence[ext.Operand[Any]]
     call: ir.DictAttr
     result: ir.OpResult[Any]
     verify_invariants = staticmethod(verify_by)

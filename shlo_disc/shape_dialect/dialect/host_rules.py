@@ -31,6 +31,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     kernel_of,
 )
 from shlo_disc.shape_dialect.dialect.ops import LOCAL
+from shlo_disc.shape_dialect.dialect.parts import Part
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind
 from shlo_disc.shape_dialect.dialect.scope import Scope
@@ -279,6 +280,20 @@ def _bytes(v: Scope, op: ir.Operation) -> None:
     v.check_sizes([call.bytes])
 
 
+def check_part(v: Scope, op: ir.Operation, part: Part) -> None:
+    """An op has an operand for each start of its part besides the array, and the symbols are declared."""
+    if len(op.operands) != 1 + len(part.starts):
+        raise Malformed(f"it has {len(op.operands) - 1} integers for {len(part.starts)} starts")
+    if any(start.bits not in (32, 64) or start.element < 0 for start in part.starts):
+        raise Malformed("a start is no integer of 32 or 64 bits")
+    v.check_sizes([part.offset, *(size for start in part.starts for size in (start.most, start.step))])
+
+
+def _part(v: Scope, op: ir.Operation) -> None:
+    """It has an operand for each start besides the buffer, and its symbols are declared."""
+    check_part(v, op, call_of(op))
+
+
 def _bind(v: Scope, op: ir.Operation) -> None:
     """It reads integers, and its symbols are declared as read from data."""
     call: Bind = call_of(op)
@@ -367,6 +382,7 @@ HOST_RULES: dict[str, Callable[[Scope, ir.Operation], None]] = {
     "disc_host.plan": _plan,
     "disc_host.size": _size,
     "disc_host.constant": _constant,
+    "disc_host.part": _part,
     "disc_host.launch": _launch,
     "disc_host.gemm": _gemm,
     "disc_host.product": _device_product,

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shlo_disc.shape_dialect.dialect.declarations import Bounds, constraint_of, name_of, symbol_of
-from shlo_disc.shape_dialect.dialect.host_rules import HOST_RULES
+from shlo_disc.shape_dialect.dialect.host_rules import HOST_RULES, check_part
 from shlo_disc.shape_dialect.dialect.ops import LOCAL
+from shlo_disc.shape_dialect.dialect.parts import part_of
 from shlo_disc.shape_dialect.dialect.records import Malformed, as_kind, from_entries, read_size
 from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.scope import Scope, is_private
@@ -77,10 +78,20 @@ def _nonzero(op: ir.OpView) -> None:
         raise Malformed(f"its result is {result}, no vector of integers")
 
 
+def _piece(op: ir.OpView) -> None:
+    """It is a tensor of the elements of its array, and its starts are signed integers of rank 0 or 1."""
+    part_of(op.operation)
+    source, result, *starts = (ir.RankedTensorType(v.type) for v in (op.operands[0], op.results[0], *op.operands[1:]))
+    if source.element_type != result.element_type:
+        raise Malformed(f"it is {result}, and of {source}")
+    if any(str(start.element_type) not in ("i32", "i64") or start.rank > 1 for start in starts):
+        raise Malformed("it begins at no signed integers of 32 or 64 bits")
+
+
 LOCAL.update(
     {
         "disc.symbol": _symbol, "disc.dim": _dim, "disc.constraint": _constraint,
-        "disc.shape": _shape, "disc.bind": _bind, "disc.nonzero": _nonzero,
+        "disc.shape": _shape, "disc.bind": _bind, "disc.nonzero": _nonzero, "disc.piece": _piece,
     }
 )  # fmt: skip
 
@@ -100,6 +111,11 @@ def _shape_names(v: Scope, op: ir.Operation) -> None:
     """Its symbols are declared."""
     if v.has_run("annotate"):
         v.check_sizes(dims_of_attr(op.attributes["dims"]))
+
+
+def _piece_is_told(v: Scope, op: ir.Operation) -> None:
+    """It has an operand for each start besides the array, and its symbols are declared."""
+    check_part(v, op, part_of(op))
 
 
 def _bind_names(v: Scope, op: ir.Operation) -> None:
@@ -147,6 +163,7 @@ RULES: dict[str, Callable[[Scope, ir.Operation], None]] = {
     "disc.constraint": _constraint_names,
     "disc.shape": _shape_names,
     "disc.bind": _bind_names,
+    "disc.piece": _piece_is_told,
     "disc.signature": _signature_fits,
     **HOST_RULES,
 }

@@ -9,6 +9,7 @@
 | `disc.shape` | body | an integer tensor (rank 0 or 1) whose elements are sizes; the only shape arithmetic left |
 | `disc.bind` | body | gives symbols the values of an integer tensor's elements: sizes that are read from data |
 | `disc.nonzero` | body | the positions of the true elements of a mask; the result's size is a symbol read from data |
+| `disc.piece` | body, from `plan` on | a part of an array, which products read where it lies |
 
 Fusions are private functions with a `disc.kind` and calls to them: IRDL, which defines this dialect, gives all values
 of a variadic operand group one type, so an op of ours could not take the inputs of a kernel.
@@ -16,7 +17,7 @@ of a variadic operand group one type, so an op of ours could not take the inputs
 Dynamic tensor types carry their sizes in the encoding: `tensor<?x?x768xf32, [@b, @s, 768]>`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from shlo_disc.shape_dialect.mlir import ext, ir
@@ -140,6 +141,16 @@ class NonzeroOp(Disc.Operation, name="nonzero", traits=[ext.Pure]):
     """The positions of the true elements of a vector `mask`, in order."""
 
     mask: ext.Operand[Any]
+    result: ir.OpResult[Any]
+    verify_invariants = staticmethod(verify_by)
+
+
+class PieceOp(Disc.Operation, name="piece", traits=[ext.Pure]):
+    """A part of an array whose elements lie side by side: a view of it, from where sizes and data say on."""
+
+    source: ext.Operand[Any]
+    starts: Sequence[ext.Operand[Any]]
+    part: ir.DictAttr
     result: ir.OpResult[Any]
     verify_invariants = staticmethod(verify_by)
 

@@ -39,8 +39,8 @@ LEGAL: dict[str, frozenset[str]] = {
     "annotate": _IMPORTED | _DERIVED,
     "simplify": _SIMPLE | _rows("order"),
     "fuse": _FUSED,
-    "plan": _FUSED,
-    "kernels": _FUSED | {"builtin.module", "gpu.module"},
+    "plan": _FUSED | {"disc.piece"},
+    "kernels": _FUSED | {"disc.piece", "builtin.module", "gpu.module"},
     "host": _HOST | _DERIVED | RECORDS.keys(),
 }
 """The ops by stage. `codegen` ends with ops of the LLVM dialect alone, which it checks by itself."""

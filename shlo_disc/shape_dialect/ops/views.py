@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values through the reshapes between kernels, which are views of one buffer."""
+"""Values through the reshapes between kernels, which are views of one buffer, and pieces of arrays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import RESHAPES
+
+PIECE = "disc.piece"
+"""A part of an array between the kernels of a planned program, which is read where it lies."""
 
 
 def root(value: ir.Value) -> ir.Value:
@@ -26,3 +29,13 @@ def readers_of(value: ir.Value) -> Iterator[tuple[ir.Operation, int]]:
             yield from readers_of(user.results[0])
         else:
             yield user, use.operand_number
+
+
+def read_for(value: ir.Value) -> list[ir.Value]:
+    """The values with buffers that whoever reads `value` reads: that which it is a view of, or a piece of, and where
+    pieces begin."""
+    found = root(value)
+    owner = found.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != PIECE:
+        return [found]
+    return [source for operand in owner.operands for source in read_for(operand)]

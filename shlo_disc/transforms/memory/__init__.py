@@ -294,7 +294,7 @@ class Planner:
         Kernels say so themselves; a loop may that starts from it.
         """
         operands = self._roots(op)
-        if operands.count(source) != 1:
+        if operands.count(source) != 1 or self.live.is_read_in_pieces(source, op):
             return False
         position = operands.index(source)
         if op.name != "func.call":

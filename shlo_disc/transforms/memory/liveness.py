@@ -14,7 +14,7 @@ from typing import NamedTuple
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.ops.segments import RUNS
-from shlo_disc.shape_dialect.ops.views import root
+from shlo_disc.shape_dialect.ops.views import read_for, root
 from shlo_disc.shape_dialect.utils.regions import is_condition, terminator_of
 from shlo_disc.transforms.decisions import Pattern
 
@@ -53,9 +53,9 @@ class Liveness:
                 continue
             self._position += 1
             self.begin[op.operation] = self._position
-            for value in op.operands:
-                used.add(root(value))
-                self._use(root(value))
+            for value in (read for operand in op.operands for read in read_for(operand)):
+                used.add(value)
+                self._use(value)
             if nested_blocks(op):
                 used |= self._control(op)
             self.end[op.operation] = self._position
@@ -95,6 +95,11 @@ class Liveness:
     def dies_at(self, value: ir.Value, op: ir.Operation) -> bool:
         """Tells whether a value is last needed where `op` begins."""
         return self.last_use(value) == self.begin[op]
+
+    @staticmethod
+    def is_read_in_pieces(value: ir.Value, op: ir.Operation) -> bool:
+        """Tells whether an operand of `op` is a piece of a value, or begins where that says."""
+        return any(value in read_for(operand) and root(operand) != value for operand in op.operands)
 
     def is_used_at(self, value: ir.Value, op: ir.Operation) -> bool:
         """Tells whether `op` itself, not what is in it, reads a value."""

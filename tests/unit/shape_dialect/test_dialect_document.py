@@ -39,10 +39,11 @@ def test_example(name: str) -> None:
     """Each is right in a module that has what it names."""
     symbols = [f'"disc.symbol"() {{name = "{s}"}} : () -> ()' for s in "sn" if f'name = "{s}"' not in examples()[name]]
     text = examples()[name]
-    is_inside = name in ("disc.shape", "disc.bind", "disc.nonzero")
+    is_inside = name in ("disc.shape", "disc.bind", "disc.nonzero", "disc.piece")
     above, inside = ("", text) if is_inside else (text, "")
     arguments = "%x: tensor<?xf32, [@s]>"
-    more = ", %count: tensor<1xi32>, %mask: tensor<?xi1, [@s]>" if is_inside else ""
+    more = ", %count: tensor<1xi32>, %mask: tensor<?xi1, [@s]>, %weights: tensor<12x64x64xf32>, %i: tensor<i32>"
+    more = more if is_inside else ""
     module = "\n".join([*symbols, above, f"func.func @main({arguments}{more}) -> tensor<?xf32, [@s]> {{", inside])
     with make_context(), ir.Location.unknown():
         parsed = ir.Module.parse(module + "\nreturn %x : tensor<?xf32, [@s]>\n}")

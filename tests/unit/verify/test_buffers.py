@@ -28,9 +28,11 @@ from shlo_disc.shape_dialect.dialect.types import dim_attr
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.ops.variants import variants_in
+from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import entry_block
 from shlo_disc.transforms.decisions import TURNED_OFF
+from shlo_disc.transforms.memory import liveness
 from shlo_disc.verify import buffers, verify_buffers
 
 
@@ -139,6 +141,36 @@ def test_a_loop_whose_second_iteration_reads_what_the_first_has_overwritten() ->
     set_entry(moved[0], 0, offset=offset)
     with pytest.raises(CompilerError, match="overwritten by|which it reads|not proved to fit"):
         check(c)
+
+
+def piece(x: Any, w: Any) -> Any:
+    """A product with one of some matrices, and what is computed between the place of that and the product."""
+    stack = jnp.sin(w)
+    index = stack.sum().astype(jnp.int32) % 3
+    other = jnp.cos((x + index) @ x.T)
+    return other @ lax.dynamic_index_in_dim(stack, index, keepdims=False, allow_negative_indices=False), stack.max()
+
+
+@pytest.mark.parametrize("maker", ["stack", "index"])
+def test_a_piece_of_an_array_that_is_overwritten(maker: str) -> None:
+    """The product reads the array and the scalar that says where when it runs."""
+    c = planned(piece, "64, 64", "3, 64, 64")
+    check(c)
+    assert c.module is not None
+    (cut,) = [op.operation for op in entry_block(c.module).operations if op.operation.name == "disc.piece"]
+    value = root(cut.operands[0 if maker == "stack" else 1])
+    reader = next(use.owner.operation for use in cut.results[0].uses)
+    product = reader if reader.name == "func.call" else next(use.owner.operation for use in reader.results[0].uses)
+    place = buffers_of(value.owner.operation)[list(value.owner.results).index(value)]
+    set_entry(root(product.operands[0]).owner.operation, 0, offset=place.offset)
+    with pytest.raises(CompilerError, match="overwritten by|which it reads|not proved to fit"):
+        check(c)
+
+
+def test_a_plan_that_forgets_what_pieces_are_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liveness, "read_for", lambda value: [root(value)])
+    with pytest.raises(CompilerError, match="which it reads|overwritten by"):
+        planned(piece, "64, 64", "3, 64, 64")
 
 
 BROKEN = {
