@@ -21,6 +21,7 @@ from shlo_disc.lowering_gpu.attention_rows import AttentionTask
 from shlo_disc.lowering_gpu.builders import builder_of, is_call, unsupported
 from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.kernel import GpuFrame
+from shlo_disc.lowering_gpu.narrow_weight import NarrowWeight, row_guards
 from shlo_disc.lowering_gpu.nvvm import device_module, lower_to_nvvm, nvvm_to_llvm_ir
 from shlo_disc.lowering_gpu.product_epilogue import EpilogueFrame
 from shlo_disc.lowering_gpu.product_form import ProductForm, device_product
@@ -28,7 +29,7 @@ from shlo_disc.lowering_gpu.product_parts import blocks_of, depth_guards, number
 from shlo_disc.lowering_gpu.products import build_followed_products, build_products
 from shlo_disc.lowering_gpu.scatter_starts import split_scatter_starts
 from shlo_disc.shape_dialect.dialect.fusion import Attention, Gemm, fusion_of, partials_of
-from shlo_disc.shape_dialect.dialect.host import KERNEL, KERNELS, ChosenKernel, KernelUse, kernel_attribute
+from shlo_disc.shape_dialect.dialect.host import KERNEL, KERNELS, ChosenKernel, Guard, KernelUse, kernel_attribute
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.dialect.types import Dims
@@ -96,9 +97,7 @@ class _Kernels:
             self.followed[form] = KernelCache(self.facts, functools.partial(self.build_followed, form))
         kernel, meaning = self.followed[form].kernel_for(loop)
         sizes = (size.substitute(meaning) if meaning else size for size in kernel.sizes)
-        guards = tuple(
-            dict.fromkeys((*depth_guards(problem, product), *(g.substitute(meaning) for g in kernel.guards)))
-        )
+        guards = tuple(dict.fromkeys((*_guards(problem, product), *(g.substitute(meaning) for g in kernel.guards))))
         use = self._use(kernel.name, (*numbers_of(problem, product), *sizes), blocks_of(problem, product))
         return ChosenKernel(use, guards)
 
@@ -115,7 +114,7 @@ class _Kernels:
         if form not in self.products:
             self.products[form] = build_products(self.device, form, self.architecture)
         use = self._use(form.name, numbers_of(problem, product), blocks_of(problem, product))
-        return ChosenKernel(use, depth_guards(problem, product))
+        return ChosenKernel(use, _guards(problem, product))
 
     def _attention(self, task: AttentionTask) -> ChosenKernel:
         """The kernel of an attention, which those of other layers share."""
@@ -152,7 +151,13 @@ class _Kernels:
 def _form(problem: MatrixProduct, product: func.FuncOp) -> ProductForm:
     """The form of the product that a fusion is."""
     rounded = problem.rounds_to(str(product.type.results[0].element_type))
-    return ProductForm.of(problem, rounded, precision_of(product), bool(partials_of(product)))
+    narrow = NarrowWeight.of(product)
+    return ProductForm.of(problem, rounded, precision_of(product), bool(partials_of(product)), narrow)
+
+
+def _guards(problem: MatrixProduct, product: func.FuncOp) -> tuple[Guard, ...]:
+    """The choices of the kernel of a product, and of how it is computed, that depend on sizes."""
+    return (*depth_guards(problem, product), *row_guards(problem, product))
 
 
 def build_gpu_kernels(

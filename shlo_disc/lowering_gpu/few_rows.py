@@ -77,7 +77,7 @@ class FewRowsKernel(ABC):
         each_tile(tiles, self.parts, lambda indices: self._tile(indices, aligned))
 
     def _tile(self, indices: Values, aligned: bool) -> None:
-        tile = TileOfResult(self.sides, self.shared, FLAT, aligned, indices, self.parts)
+        tile = TileOfResult(self.sides, self.shared, self.sides.flat, aligned, indices, self.parts)
         sums = tile.walk(self.zeros(), lambda base, carried: self.add(tile, base, carried))
         place = arith.addi(tile.first_row, self.row), arith.addi(tile.first_column, self.column)
         self.parts.finish(self.of_thread(sums), lambda total: self.thread_sums.write(tile.batch, place, total))
@@ -116,7 +116,7 @@ class FewRows(FewRowsKernel):
         lhs, rhs = tile.slices
         chunk = self.sides.chunk
         columns = range(0, PAIR * self.step, self.step)
-        for depth in range(0, self.sides.depth_of(FLAT), chunk):
+        for depth in range(0, self.sides.depth_of(self.sides.flat), chunk):
             left = self._values(lhs, base, self.row, range(ROWS), depth)
             right = self._values(rhs, base, self.column, columns, depth)
             for k in range(chunk):
@@ -126,7 +126,7 @@ class FewRows(FewRowsKernel):
 
     def _values(self, slice_: Slice, base: ir.Value, first: ir.Value, offsets: range, depth: int) -> list[Values]:
         """The elements of rows or columns at some offsets, 16 bytes of the depth of each."""
-        start, chunk = plus(base, slice_.start + depth * (1 if slice_.depth_inside else slice_.row)), slice_.chunk
+        start, chunk = plus(slice_.first(base), depth * (1 if slice_.depth_inside else slice_.row)), slice_.chunk
         if slice_.depth_inside:
             rows = [times(plus(first, offset), slice_.row) for offset in offsets]
             return [self._loaded(arith.addi(start, row), chunk) for row in rows]
@@ -173,7 +173,7 @@ class FewRowsByTf32(FewRowsKernel):
         """All of the slice."""
         lhs, rhs = tile.slices
         sums = list(sums)
-        for depth in range(0, self.sides.depth_of(FLAT), STEP):
+        for depth in range(0, self.sides.depth_of(self.sides.flat), STEP):
             left = self._fragments(lhs, base, self.far, depth, FLAT.m)
             for number in range(self.tiles):
                 column = arith.addi(plus(self.warp_column, number * COLUMNS), self.far)
@@ -186,7 +186,7 @@ class FewRowsByTf32(FewRowsKernel):
         values = []
         for k, row in itertools.product((0, STEP // 2), range(0, rows, COLUMNS)):
             outer, inner = slice_.in_order(plus(first, row), plus(self.near, depth + k))
-            place = arith.addi(arith.addi(plus(base, slice_.start), times(outer, slice_.row)), inner)
+            place = arith.addi(arith.addi(slice_.first(base), times(outer, slice_.row)), inner)
             values.append(tf32.in_parts(memref.load(self.shared, [place]), self.form.precision))
         type_ = ir.VectorType.get([len(values), 1], self.sides.element)
         return [vector.from_elements(type_, list(part)) for part in zip(*values, strict=True)]

@@ -61,7 +61,7 @@ Sides = tuple[ir.Value, ir.Value]
 def takes_maps(form: ProductForm, architecture: str) -> bool:
     """Tells whether there is a kernel for products of a form."""
     factors = FACTORS.get(form.element.name)
-    if architecture != ARCHITECTURE or factors is None or form.batch > MOST_BATCH_AXES:
+    if architecture != ARCHITECTURE or factors is None or form.batch > MOST_BATCH_AXES or form.narrow is not None:
         return False
     return factors.takes_columns or (form.lhs, form.rhs) == ("mk", "nk")
 

@@ -47,14 +47,16 @@ class PlainKernel:
         nvgpu.load(function.context)
         self.form = form
         told = Told.of(arguments, form)
-        self.parts, sides = DepthParts(function, told), Sides(form, told, arguments[:2])
+        self.parts, sides = DepthParts(function, told), Sides(form, told, arguments)
+        sides.reserve_bytes(function, sides.flat)
         self.batch, self.thread_sums = told.lhs.sizes[:-2], ThreadSums(told.result, form, frame, self.layout)
         piece = self.side_type.elements(form)
-        shared = shared_array(function, 0, max(2 * piece, sides.elements(FLAT)), form.sums.register())
+        shared = shared_array(function, 0, max(2 * piece, sides.elements(sides.flat)), form.sums.register())
         self.few = self.few_type(sides, told.result, frame, shared, self.parts)
         by_k = (form.lhs == "mk", form.rhs == "nk")
         self.sides = [
-            self.side_type(shared, i * piece, side, form, by_k[i]) for i, side in enumerate((told.lhs, told.rhs))
+            self.side_type(shared, i * piece, side, form, by_k[i], weight)
+            for i, (side, weight) in enumerate(((told.lhs, None), (told.rhs, told.weight)))
         ]
         self.places = self._places()
 

@@ -12,10 +12,11 @@ from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 
 FORMATS = (
     ("f32", False), ("f64", False), ("f16", False), ("bf16", False), ("i8", False), ("f16", True), ("bf16", True),
-    ("ui8", False), ("i32", False), ("ui32", False), ("tf32x3", False),
+    ("ui8", False), ("i32", False), ("ui32", False), ("tf32x3", False), ("narrow", False),
 )  # fmt: skip
 """Element types, and whether sums are rounded to them, in the order of runtime/native/cuda/blas.cpp. The library takes
-the first seven; f32 in three products of TF32 is one of the others."""
+the first seven; f32 in three products of TF32 is one of the others, and so is a side of narrow integers that is not
+written as floats."""
 
 _LIBRARY_PRECISIONS = {"full": 0, "tf32": 2, "tf32x3": 0}
 """The words of precisions; 1 is that of earlier versions for what the client allows."""
@@ -36,7 +37,7 @@ def product_block(call: DeviceProduct, kernel: int, epilogue: int = -1) -> list[
         **sizes_of_product(problem),
         "batch": [number for axis in batch for number in axis],
         "batch_rank": len(problem.batch),
-        "format": FORMATS.index((element, call.rounded)),
+        "format": _format(FORMATS.index((element, call.rounded)), call),
         "precision": _LIBRARY_PRECISIONS[call.precision],
         "kernel": kernel,
         "blocks": call.kernel.items,
@@ -44,13 +45,18 @@ def product_block(call: DeviceProduct, kernel: int, epilogue: int = -1) -> list[
     args = kernel_arguments(call.kernel, call.kernel_operands)
     parts: dict[str, Entry | Sequence[Entry]] = {"parts": call.parts}
     if call.epilogue is None:
-        if call.partials < 0:
+        if call.partials < 0 and not call.narrow:
             return laid_out(abi.PRODUCT, {**entries, **_NOTHING_FOLLOWS, **parts})
         own: dict[str, Entry | Sequence[Entry]] = {"args": Word(abi.PRODUCT.words), "words": len(args)}
         return [*laid_out(abi.PRODUCT, {**entries, **_NOTHING_FOLLOWS, **own, **parts}), *args]
     behind = kernel_arguments(call.epilogue.kernel, call.epilogue.operands)
     follows = _what_follows(call.epilogue, epilogue, call.problem.element, len(args), len(behind))
     return [*laid_out(abi.PRODUCT, {**entries, **follows, **parts}), *args, *behind]
+
+
+def _format(written: int, call: DeviceProduct) -> Entry:
+    """The format of sides that are `written` as floats, where they are."""
+    return FORMATS.index(("narrow", False)) * (1 - call.written) + written * call.written
 
 
 _NOTHING_FOLLOWS: dict[str, Entry | Sequence[Entry]] = {

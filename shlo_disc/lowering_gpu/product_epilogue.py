@@ -42,7 +42,7 @@ from shlo_disc.shape_dialect.symbolic.facts import Relation
 class EpilogueFrame(GpuFrame):
     """The kernel of a product of a form that does what the fusion of an epilogue does, which is `fusion`:
 
-    gpu.func @kernel(maps..., lhs, rhs, inputs but the sums..., outputs..., scratch memory of the product...,
+    gpu.func @kernel(maps..., lhs, rhs..., inputs but the sums..., outputs..., scratch memory of the product...,
                      numbers of the product..., sizes...)
 
     threads: of a block. maps: how many tensor maps it is told, which are `told_maps`.
@@ -55,7 +55,7 @@ class EpilogueFrame(GpuFrame):
     def open(self, module: gpu.GPUModuleOp, name: str) -> None:
         """Create the function at the end of `module`."""
         others = [value for value in self.tensors if value != self.sums]
-        pointers = [pointer_type(self.form.element.memory())] * 2
+        pointers = [pointer_type(element.memory()) for element in self.form.sides]
         pointers += [pointer_type(element_of(value.type).memory()) for value in others]
         pointers += [pointer_type(element.memory()) for element in self.form.memory]
         numbers = [ir.IndexType.get()] * self.form.numbers
@@ -65,7 +65,8 @@ class EpilogueFrame(GpuFrame):
         self.begin_function(function)
         given = list(self.entry.arguments)[: len(type_.inputs)]
         self.told_maps, given = given[: self.maps], given[self.maps :]
-        sides, arguments = given[:2], given[2:]
+        of_sides = len(self.form.sides)
+        sides, arguments = given[:of_sides], given[of_sides:]
         with ir.InsertionPoint(self.entry):
             views = [self.view(p, v) for p, v in zip(arguments, others, strict=False)]
         count = len(self.inputs) - 1

@@ -11,6 +11,7 @@ from shlo_disc.lowering.element_types import Element
 from shlo_disc.lowering.index_rules.folds import accumulator_of
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.kernel import flat_view
+from shlo_disc.lowering_gpu.narrow_weight import NarrowWeight, WeightElements
 from shlo_disc.shape_dialect.dialect.fusion import Dot, fusion_of
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.mlir import arith, func, ir
@@ -26,7 +27,8 @@ class ProductForm:
 
     lhs, rhs: the axes in memory, those of neighbours last, such as "mk" and "kn". batch: the number of batch axes.
     rounded: the result has the sides' element type, and not that of the sums. precision: one of `PRECISIONS`. splits:
-    blocks may have parts of the depth (`product_parts`), for which there is scratch memory.
+    blocks may have parts of the depth (`product_parts`), for which there is scratch memory. narrow: the right side,
+    where that is a weight of narrow integers.
     """
 
     element: Element
@@ -36,13 +38,20 @@ class ProductForm:
     rounded: bool = False
     precision: str = "full"
     splits: bool = False
+    narrow: NarrowWeight | None = None
 
     @staticmethod
-    def of(problem: MatrixProduct, rounded: bool, precision: str = "full", splits: bool = False) -> ProductForm:
+    def of(
+        problem: MatrixProduct,
+        rounded: bool,
+        precision: str = "full",
+        splits: bool = False,
+        narrow: NarrowWeight | None = None,
+    ) -> ProductForm:
         """The form of a product by rows."""
         lhs = "mk" if problem.k.lhs.constant == 1 else "km"
         rhs = "kn" if problem.n.rhs.constant == 1 else "nk"
-        return ProductForm(Element(problem.element), lhs, rhs, len(problem.batch), rounded, precision, splits)
+        return ProductForm(Element(problem.element), lhs, rhs, len(problem.batch), rounded, precision, splits, narrow)
 
     @property
     def name(self) -> str:
@@ -51,7 +60,13 @@ class ProductForm:
         element = self.element.name if self.precision == "full" else self.precision
         sums = "" if not self.rounded else "_rounded"
         parts = "_in_parts" if self.splits else ""
-        return f"product_{element}{sums}_{batch}{self.lhs}_{batch}{self.rhs}{parts}"
+        narrow = "" if self.narrow is None else f"_by_{self.narrow.name}"
+        return f"product_{element}{sums}_{batch}{self.lhs}_{batch}{self.rhs}{narrow}{parts}"
+
+    @property
+    def sides(self) -> list[Element]:
+        """The element types of the buffers that both sides are in."""
+        return [self.element, *([self.element] if self.narrow is None else self.narrow.elements)]
 
     @property
     def memory(self) -> list[Element]:
@@ -117,28 +132,34 @@ def indices_of(linear: ir.Value, sizes: Sequence[ir.Value]) -> list[ir.Value]:
 class Told:
     """The parameters of a kernel: both sides as [batch..., rows, k], the result as [batch..., rows, columns].
 
-    memory, parts: where the form splits, a pointer to the scratch memory, and the number of parts, 0 for none.
+    weight: the elements of the right side, where that is a weight of narrow integers; `rhs` has its bytes then. memory,
+    parts: where the form splits, a pointer to the scratch memory, and the number of parts, 0 for none.
     """
 
     lhs: Matrix
     rhs: Matrix
     result: Matrix
+    weight: WeightElements | None = None
     memory: ir.Value | None = None
     parts: ir.Value | None = None
 
     @staticmethod
     def of(arguments: Sequence[ir.Value], form: ProductForm) -> Told:
-        """From two sides, the result, the scratch memory, and the numbers of the form."""
-        a, b, c, *numbers = arguments
+        """From both sides, the result, the scratch memory, and the numbers of the form."""
+        count = len(form.sides)
+        (a, *b), (c, *numbers) = arguments[:count], arguments[count:]
         memory, parts = (numbers.pop(0), numbers.pop()) if form.splits else (None, None)
         m, n, k, a_m, a_k, b_k, b_n, c_m = numbers[:NUMBERS]
         axes = [numbers[i : i + NUMBERS_OF_AXIS] for i in range(NUMBERS, len(numbers), NUMBERS_OF_AXIS)]
         batch, *strides = ([axis[i] for axis in axes] for i in range(NUMBERS_OF_AXIS))
         one = index_constant(1)
+        steps = (*strides[1], *((b_n, one) if form.rhs == "nk" else (one, b_k)))
+        weight = None if form.narrow is None else WeightElements(form.narrow, b)
         return Told(
             Matrix.of(a, (*batch, m, k), (*strides[0], *((a_m, one) if form.lhs == "mk" else (one, a_k)))),
-            Matrix.of(b, (*batch, n, k), (*strides[1], *((b_n, one) if form.rhs == "nk" else (one, b_k)))),
+            Matrix.of(b[0], (*batch, n, k), steps) if weight is None else Matrix(weight.bytes, (n, k), steps),
             Matrix.of(c, (*batch, m, n), (*strides[2], c_m, one)),
+            weight,
             memory,
             parts,
         )

@@ -29,8 +29,8 @@ def build_fused_product(frame: EpilogueFrame) -> None:
 
 
 def build_product(device: gpu.GPUModuleOp, form: ProductForm) -> gpu.GPUFuncOp:
-    """The kernel at the end of a module. It is told two sides and a result, then `MatrixProduct.numbers`."""
-    pointers = [pointer_type(e.memory()) for e in (form.element, form.element, form.result, *form.memory)]
+    """The kernel at the end of a module. It is told both sides and the result, then `MatrixProduct.numbers`."""
+    pointers = [pointer_type(e.memory()) for e in (*form.sides, form.result, *form.memory)]
     numbers = [ir.IndexType.get()] * form.numbers
     with ir.InsertionPoint(device.regions[0].blocks[0]):
         type_ = ir.FunctionType.get([*pointers, *numbers], [])

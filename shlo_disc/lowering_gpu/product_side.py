@@ -9,6 +9,7 @@ from shlo_disc.lowering.element_types import Element, constant_like, convert, fr
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu.grid import THREADS, thread
 from shlo_disc.lowering_gpu.index_math import below, plus, times
+from shlo_disc.lowering_gpu.narrow_weight import WeightElements
 from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm
 from shlo_disc.shape_dialect.mlir import arith, ir, memref
 
@@ -30,7 +31,7 @@ class Side:
 
     Each thread brings SIDE elements of a piece, neighbours in memory by neighbours: those along k where `along_k`, else
     those of different rows. memory, start: of the block, and where the piece begins there. pitch: elements from one k
-    to the next.
+    to the next. weight: the elements of a side of narrow integers.
     """
 
     pitch = PITCH
@@ -40,8 +41,16 @@ class Side:
         """The elements of a piece in the memory of the block."""
         return DEPTH * cls.pitch
 
-    def __init__(self, memory: ir.Value, start: int, matrix: Matrix, form: ProductForm, along_k: bool):
-        self.matrix, self.form = matrix, form
+    def __init__(
+        self,
+        memory: ir.Value,
+        start: int,
+        matrix: Matrix,
+        form: ProductForm,
+        along_k: bool,
+        weight: WeightElements | None = None,
+    ):
+        self.matrix, self.form, self.weight = matrix, form, weight
         *_, self.rows, self.depth = matrix.sizes
         self.piece, self.start = memory, start
         width = index_constant(DEPTH if along_k else TILE)
@@ -57,7 +66,7 @@ class Side:
         """Go to the rows from `first` of a matrix of the batch."""
         last = arith.subi(self.rows, index_constant(1))
         rows = [arith.minui(arith.addi(first, row), last) for row in self.own_rows]
-        self.starts = [self.matrix.place((*matrix, row)) for row in rows]
+        self.starts = rows if self.weight is not None else [self.matrix.place((*matrix, row)) for row in rows]
 
     def load(self, first: ir.Value) -> list[ir.Value]:
         """This thread's elements of the piece from `first` along k."""
@@ -66,10 +75,13 @@ class Side:
 
     def _element(self, start: ir.Value, k: ir.Value) -> ir.Value:
         inside = arith.minui(k, arith.subi(self.depth, index_constant(1)))
-        place = arith.addi(start, arith.muli(inside, self.matrix.strides[-1]))
-        element = self.form.element
-        value = from_memory(memref.load(self.matrix.memory, [place]), element)
-        value = convert(value, Element("f32") if element.is_half else element, self.form.sums)
+        if self.weight is not None:
+            value = self.weight.at(inside, start)
+        else:
+            place = arith.addi(start, arith.muli(inside, self.matrix.strides[-1]))
+            element = self.form.element
+            value = from_memory(memref.load(self.matrix.memory, [place]), element)
+            value = convert(value, Element("f32") if element.is_half else element, self.form.sums)
         return arith.select(below(k, self.depth), value, constant_like(value, 0))
 
     def keep(self, values: Sequence[ir.Value]) -> None:

@@ -8,19 +8,23 @@ What is outside of the operands, or of the block's part of the depth, is filled 
 Such a copy needs operands whose rows begin at multiples of 16 bytes; others are brought an element at a time, by copies
 where it has 4 bytes or more. So are sides of bytes whose neighbours are not along the depth: products have no other
 order of bytes, and `ldmatrix` turns elements of two bytes only.
+
+A right side of narrow integers comes as bytes, and becomes elements when its turn is there (`narrow_slices`).
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shlo_disc.lowering.positions import index_constant
 from shlo_disc.lowering_gpu import nvgpu
 from shlo_disc.lowering_gpu.block_loops import counted, each_item, when
 from shlo_disc.lowering_gpu.grid import THREADS, WARP, thread
 from shlo_disc.lowering_gpu.index_math import below, divided, is_multiple_of, parts, plus, times
+from shlo_disc.lowering_gpu.kernel import shared_array
+from shlo_disc.lowering_gpu.narrow_slices import BytesOfSlice, NarrowSlices
 from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm, Told, indices_of
 from shlo_disc.lowering_gpu.product_parts import DepthParts
 from shlo_disc.shape_dialect.dialect.types import bytes_of
@@ -39,6 +43,12 @@ Values = list[ir.Value]
 Where = tuple[ir.Value, ir.Value]
 """A place along both axes in the memory of a side, that of neighbours last."""
 
+
+MOST_NARROW_STAGES, NARROW_SHARED_BYTES = 8, 44 << 10
+"""Stages of slices of bytes, which are small, and shared memory for them and the slice of elements."""
+
+_BYTES = 15
+"""The number of the array of the block's memory that holds them."""
 
 _LEAST_COPY = 4
 """Bytes of an element that may be copied asynchronously by itself."""
@@ -77,7 +87,7 @@ class Slice:
     """The location of a side's slices in shared memory: `outer` rows of `inner` elements, from `start` on.
 
     depth_inside: a row runs along the depth. is_turned: in the memory of the side, neighbours are along the other axis.
-    chunk: elements of 16 bytes.
+    chunk: elements of 16 bytes. is_shared: all stages have one slice.
     """
 
     side: Matrix
@@ -87,6 +97,11 @@ class Slice:
     inner: int
     start: int
     chunk: int
+    is_shared: bool = False
+
+    def first(self, base: ir.Value) -> ir.Value:
+        """The first element of the slice of a stage that begins at `base`."""
+        return index_constant(self.start) if self.is_shared else plus(base, self.start)
 
     @property
     def row(self) -> int:
@@ -117,41 +132,74 @@ class Sides:
     """Both sides of a product, as the slices of tiles."""
 
     def __init__(self, form: ProductForm, told: Told, pointers: Sequence[ir.Value]):
-        self.form, self.lhs, self.rhs = form, told.lhs, told.rhs
-        self.pointers = list(pointers)
+        self.form, self.lhs, self.rhs, self.weight = form, told.lhs, told.rhs, told.weight
+        self.pointers = list(pointers)[:2]
         self.element = form.element.memory()
         self.bytes = bytes_of(self.element)
         self.chunk = nvgpu.CHUNK_BYTES // self.bytes
         self.insides = (form.lhs == "mk", form.rhs == "nk")
+        self.flat = self._flat()
+
+    def _flat(self) -> Tile:
+        """The tile of few rows. Slices are twice as deep where a thread has fewer bytes of a narrow side than it can
+        copy at once: so there are half as many steps."""
+        narrow, deep = self.narrow_slice(FLAT), replace(FLAT, k_bytes=2 * FLAT.k_bytes)
+        twice = self.narrow_slice(deep)
+        if narrow is None or twice is None or narrow.piece == nvgpu.CHUNK_BYTES:
+            return FLAT
+        return deep if twice.are_pieces else FLAT
 
     def depth_of(self, tile: Tile) -> int:
         """The elements of the depth in a slice."""
         return tile.k_bytes // self.bytes
 
     def slices(self, tile: Tile) -> list[Slice]:
-        """The slices of one stage, one behind the other."""
+        """The slices of one stage, one behind the other, or behind one that all stages share."""
         found: list[Slice] = []
         for side, inside, size in zip((self.lhs, self.rhs), self.insides, (tile.m, tile.n), strict=True):
             depth, straight = self.depth_of(tile), inside or self.bytes == 1
             outer, inner = (size, depth) if straight else (depth, size)
-            start = sum(s.size for s in found)
-            found.append(Slice(side, straight, straight and not inside, outer, inner, start, self.chunk))
-        return found
+            found.append(Slice(side, straight, straight and not inside, outer, inner, 0, self.chunk))
+        lhs, rhs = found
+        if self.weight is not None:
+            return [replace(lhs, start=rhs.size), replace(rhs, is_shared=True)]
+        return [lhs, replace(rhs, start=lhs.size)]
+
+    def narrow_slice(self, tile: Tile) -> BytesOfSlice | None:
+        """The bytes of a slice of a side of narrow integers."""
+        return None if self.weight is None else BytesOfSlice(self.weight.weight, self.depth_of(tile), tile.n)
 
     def stages(self, tile: Tile) -> tuple[int, list[Slice]]:
         """The number of stages that shared memory holds, and the slices of one."""
-        slices = self.slices(tile)
-        return min(4, SHARED_BYTES // (self.bytes * sum(s.size for s in slices))), slices
+        slices, narrow = self.slices(tile), self.narrow_slice(tile)
+        if narrow is None:
+            return min(4, SHARED_BYTES // (self.bytes * sum(s.size for s in slices))), slices
+        lhs, rhs = slices
+        most = (NARROW_SHARED_BYTES - self.bytes * rhs.size) // (self.bytes * lhs.size + narrow.size)
+        return 1 << min(most, MOST_NARROW_STAGES).bit_length() - 1, slices
 
     def elements(self, *tiles: Tile) -> int:
         """The elements of shared memory that all stages of any of some tiles take."""
-        return max(count * sum(s.size for s in slices) for count, slices in map(self.stages, tiles))
+        return max(
+            sum(s.size * (1 if s.is_shared else count) for s in slices) for count, slices in map(self.stages, tiles)
+        )
+
+    def reserve_bytes(self, function: gpu.GPUFuncOp, *tiles: Tile) -> None:
+        """Shared memory for the stages of a side of narrow integers, if it is one, in any of some tiles."""
+        slices = [(self.stages(tile)[0], self.narrow_slice(tile)) for tile in tiles]
+        sizes = [count * slice_.size for count, slice_ in slices if slice_ is not None]
+        if sizes:
+            self.stages_of_bytes = shared_array(function, _BYTES, max(sizes), ir.IntegerType.get_signless(8))
 
     def is_aligned(self) -> ir.Value:
         """Tells whether all rows of both sides begin at multiples of 16 bytes, as far as they are copied so."""
         aligned = [arith.constant(ir.IntegerType.get_signless(1), 1)]
-        for pointer, slice_ in zip(self.pointers, self.slices(FLAT), strict=True):
-            if slice_.is_turned:
+        narrow = self.narrow_slice(self.flat)
+        if narrow is not None and self.weight is not None:
+            addresses = map(memref.ExtractAlignedPointerAsIndexOp, narrow.pointers_of(self.weight))
+            aligned += [is_multiple_of(address.result, nvgpu.CHUNK_BYTES) for address in addresses]
+        for pointer, slice_ in zip(self.pointers, self.slices(self.flat), strict=True):
+            if slice_.is_turned or slice_.is_shared:
                 continue
             *batch, of_rows, of_depth = slice_.side.strides
             address = memref.ExtractAlignedPointerAsIndexOp(pointer).result
@@ -171,10 +219,21 @@ class TileOfResult:
         self.first_row, self.first_column = times(row, tile.m), times(column, tile.n)
         self.starts = [_start(matrix, self.batch) for matrix in (sides.lhs, sides.rhs)]
         self.stages, self.slices = sides.stages(tile)
-        self.stage_size = sum(s.size for s in self.slices)
+        self.stage_size = sum(s.size for s in self.slices if not s.is_shared)
         self.depth_parts = depth_parts
         self.begin, self.end = depth_parts.share(sides.depth_of(tile))
         self.lane, self.warp = divided(thread(), WARP)
+        self.narrow = self._narrow()
+
+    def _narrow(self) -> NarrowSlices | None:
+        """The slices of a right side of narrow integers."""
+        slice_, weight = self.sides.narrow_slice(self.tile), self.sides.weight
+        if slice_ is None or weight is None:
+            return None
+        memory, place = (self.shared, self.sides.stages_of_bytes), (self.first_column, self.end)
+        flat, element = self.sides.narrow_slice(self.sides.flat), self.sides.form.element
+        by_pieces = self.aligned and flat is not None and flat.are_pieces
+        return NarrowSlices(weight, slice_, memory, self.slices[1], element, place, by_pieces)
 
     def walk(self, start: Values, add: Callable[[ir.Value, Values], Values]) -> Values:
         """Sums of all slices of the block's part: `add(first, sums)` adds the one whose elements begin at `first` of
@@ -193,6 +252,9 @@ class TileOfResult:
             ahead = plus(number, self.stages - 1)
             self.fetch(arith.addi(self.begin, times(ahead, depth)), arith.remui(ahead, index_constant(self.stages)))
             stage = arith.remui(number, index_constant(self.stages))
+            if self.narrow is not None:
+                self.narrow.write(arith.addi(self.begin, times(number, depth)), stage)
+                gpu.barrier()
             return add(times(stage, self.stage_size), sums)
 
         count = parts(arith.subi(self.end, self.begin), depth)
@@ -207,8 +269,11 @@ class TileOfResult:
         is zeros."""
         base = times(stage, self.stage_size)
         firsts = (self.first_row, self.first_column)
+        if self.narrow is not None:
+            self.narrow.fetch(first_depth, stage)
         for slice_, start, first in zip(self.slices, self.starts, firsts, strict=True):
-            self._fetch_side(slice_, start, slice_.in_memory_order(first, first_depth), base)
+            if not slice_.is_shared:
+                self._fetch_side(slice_, start, slice_.in_memory_order(first, first_depth), base)
         nvgpu.close_group()
 
     def _fetch_side(self, slice_: Slice, start: ir.Value, firsts: tuple[ir.Value, ir.Value], base: ir.Value) -> None:
@@ -224,7 +289,7 @@ class TileOfResult:
         def piece(number: ir.Value) -> None:
             near, far = divided(number, of_row)
             near = times(near, length)
-            place = arith.addi(plus(base, slice_.start), arith.addi(times(far, far_step), times(near, near_step)))
+            place = arith.addi(slice_.first(base), arith.addi(times(far, far_step), times(near, near_step)))
             where = arith.addi(firsts[0], far), arith.addi(firsts[1], near)
             (self._copy if by_copies else self._load)(slice_, start, place, where, length)
 

@@ -67,8 +67,12 @@ class TensorKernel:
         told = Told.of(arguments, form)
         self.result, self.parts = told.result, DepthParts(function, told)
         self.whole = DepthParts(function, replace(told, memory=None, parts=None))
-        self.sides = Sides(form, told, arguments[:2])
-        elements = self.sides.elements(FLAT, SMALL, LARGE)
+        self.sides = Sides(form, told, arguments)
+        self.tile_forms = [self.sides.flat, SMALL]
+        if form.narrow is None:  # many rows by a narrow side are a library's
+            self.tile_forms.append(LARGE)
+        elements = self.sides.elements(*self.tile_forms)
+        self.sides.reserve_bytes(function, *self.tile_forms)
         self.shared = shared_array(function, 0, elements, self.sides.element)
         self.shared_bytes = elements * self.sides.bytes
         *self.batch, self.m, self.n = self.result.sizes
@@ -86,8 +90,11 @@ class TensorKernel:
         aligned = self.sides.is_aligned()
         if self.parts.whole is not None:
             many = arith.andi(many, self.parts.whole)
-        flat = partial(either, aligned, self.with_tile(FLAT, True), self.with_tile(FLAT, False))
-        by_copies = partial(either, many, self.with_tile(LARGE, True), self.with_tile(SMALL, True))
+        tile = self.sides.flat
+        flat = partial(either, aligned, self.with_tile(tile, True), self.with_tile(tile, False))
+        by_copies = self.with_tile(SMALL, True)
+        if LARGE in self.tile_forms:
+            by_copies = partial(either, many, self.with_tile(LARGE, True), by_copies)
         either(few_rows, flat, partial(either, aligned, by_copies, self.with_tile(SMALL, False)))
 
     def tiles(self, tile: Tile) -> Values:
@@ -169,7 +176,7 @@ class _Fragments(TileOfResult):
         outer, inner = slice_.in_order(plus(warp, place), index_constant(depth))
         outer = arith.addi(outer, arith.addi(low, times(down, EIGHT)))
         inner = arith.addi(inner, times(right, slice_.chunk))
-        at = arith.addi(arith.addi(plus(base, slice_.start), inner), times(outer, slice_.row))
+        at = arith.addi(arith.addi(slice_.first(base), inner), times(outer, slice_.row))
         return nvgpu.load_matrices(self.kernel.shared, at, transpose=not slice_.depth_inside)
 
     # ---- what follows -----------------------------------------------------------------------------------------------

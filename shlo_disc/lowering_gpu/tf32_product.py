@@ -13,6 +13,7 @@ from shlo_disc.lowering.elements import splat_constant
 from shlo_disc.lowering_gpu.few_rows import FewRowsByTf32, FewRowsKernel
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.index_math import divided, plus, times
+from shlo_disc.lowering_gpu.narrow_weight import WeightElements
 from shlo_disc.lowering_gpu.plain_product import PlainKernel
 from shlo_disc.lowering_gpu.product_form import Matrix, ProductForm
 from shlo_disc.lowering_gpu.product_side import DEPTH, TILE, Side
@@ -38,8 +39,16 @@ class _Tf32Side(Side):
         """The elements of a piece in the memory of the block."""
         return super().elements(form) * kinds_of(form.precision)
 
-    def __init__(self, memory: ir.Value, start: int, matrix: Matrix, form: ProductForm, along_k: bool):
-        super().__init__(memory, start, matrix, form, along_k)
+    def __init__(
+        self,
+        memory: ir.Value,
+        start: int,
+        matrix: Matrix,
+        form: ProductForm,
+        along_k: bool,
+        weight: WeightElements | None = None,
+    ):
+        super().__init__(memory, start, matrix, form, along_k, weight)
         self.parts = range(0, self.elements(form), DEPTH * self.pitch)
 
     def keep(self, values: Sequence[ir.Value]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from shlo_disc.shape_dialect.dialect.library import LIBRARY, library_function_of
+from shlo_disc.shape_dialect.dialect.library import is_narrow_product, library_function_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import TABLE
@@ -51,7 +51,7 @@ def flops_of(op: ir.OpView, functions: Functions) -> Expr:
     """
     if op.operation.name in ("stablehlo.case", "stablehlo.if"):
         return Expr.maximum(*(_flops_in_block(branch, functions) for branch in nested_blocks(op)))
-    if LIBRARY in op.attributes and ir.StringAttr(op.attributes["call_target_name"]).value == "dequantized_dot":
+    if is_narrow_product(op):
         return 2 * library_function_of(op).parameters["k"] * product(dims_of(op.results[0]))
     definition = TABLE.get(op.operation.name)
     return Expr.const(0) if definition is None else definition.flops(op)

@@ -30,6 +30,7 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     product_of,
     results_of,
 )
+from shlo_disc.shape_dialect.dialect.library import is_narrow_product, library_function_of
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
 from shlo_disc.shape_dialect.ops import RESHAPES
@@ -320,6 +321,9 @@ def _left_of(kernel: func.FuncOp) -> int:
 def _rows_of(kernel: func.FuncOp) -> list[Rows]:
     """The possible rows of a product: its last axes, as far as one operand has them alone."""
     op = next(iter(kernel.entry_block.operations)).operation
+    if is_narrow_product(op):
+        columns, elements = library_function_of(op).parameters["n"], product(dims_of(op.results[0]))
+        return [(Expr.const(1), elements), (Expr.const(columns), elements // columns)]
     right = dims_of(op.operands[1])
     if op.name == "stablehlo.convolution":
         return [(right[-1], None)]

@@ -55,7 +55,7 @@ WITHOUT_PATTERNS = {
     "annotate/shapes", "annotate/size_relations", "annotate/values", "annotate/variants", "annotate/views",
     "expand/build",
     "expand/complex_constants", "expand/custom_call", "expand/library_call", "expand/reals", "simplify/index_digits",
-    "simplify/loop_product", "simplify/narrow_integers",
+    "simplify/dequantized_patterns", "simplify/loop_product", "simplify/narrow_integers",
     "simplify/patterns",
 }  # fmt: skip
 """Modules that only help others."""

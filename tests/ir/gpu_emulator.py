@@ -296,6 +296,13 @@ class Block(VectorOps, Warpgroups):
         self.order.fence(self.lane[active])
         return []
 
+    def _nvvm_prmt(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
+        low, high, selector = (np.ascontiguousarray(env[v]) for v in op.operands)
+        bytes_ = np.concatenate([v.view(np.uint8).reshape(-1, 4) for v in (low, high)], 1)
+        chosen = selector.reshape(-1, 1) >> np.arange(0, 16, 4) & 0xF
+        assert (chosen < 8).all(), "copies of signs"
+        return [np.take_along_axis(bytes_, chosen, 1).view(np.int32).reshape(-1)]
+
     def _nvvm_bar_warp_sync(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
         warps = active.reshape(-1, WARP)
         assert (warps.all(1) == warps.any(1)).all(), "not all threads of a warp meet"

@@ -342,6 +342,6 @@ def test_machine_code(target: str) -> None:
 
 
 def test_every_type_of_sums_has_a_format() -> None:
-    assert {element for element, _ in FORMATS} == {*SUM_TYPES, "tf32x3"}
+    assert {element for element, _ in FORMATS} == {*SUM_TYPES, "tf32x3", "narrow"}
     for element, sums in SUM_TYPES.items():
         assert ProductForm(Element(element), "mk", "kn", 0).result.name == sums

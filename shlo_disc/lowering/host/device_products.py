@@ -9,12 +9,13 @@ from dataclasses import replace
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.host.library_epilogue import library_epilogue
 from shlo_disc.lowering.host.products import Operands, RuntimeCall, Values, precision_of
-from shlo_disc.shape_dialect.dialect.fusion import Epilogue, accumulators_of, fusion_of, product_of
+from shlo_disc.shape_dialect.dialect.fusion import Dot, Epilogue, accumulators_of, fusion_of, product_of
 from shlo_disc.shape_dialect.dialect.host import KERNEL, DeviceEpilogue, DeviceProduct, Guard, kernel_of
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.views import root
+from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
 from shlo_disc.shape_dialect.utils.regions import callee_of, terminator_of
 
 Functions = Mapping[str, func.FuncOp]
@@ -34,9 +35,10 @@ def single(call: ir.OpView, fusion: func.FuncOp) -> RuntimeCall:
     """The call of a product by itself, which the kernel of the call can compute."""
     problem = _problem(fusion)
     sides = [call.operands[problem.lhs], call.operands[problem.rhs]]
-    operands = Operands([*sides, *call.results])
-    memory = list(call.results)[1:]
-    return RuntimeCall("product", _with_parts(_product(call, fusion, problem), operands, memory), operands)
+    result, *memory = call.results
+    operands = Operands([*sides, result])
+    told = _with_narrow_side(_product(call, fusion, problem), fusion, operands, list(call.operands))
+    return RuntimeCall("product", _with_parts(told, operands, memory), operands, kernel_of(call).guards)
 
 
 def followed(gemm: func.FuncOp, functions: Functions, inputs: Values, outputs: Values) -> RuntimeCall:
@@ -54,6 +56,7 @@ def followed(gemm: func.FuncOp, functions: Functions, inputs: Values, outputs: V
     library = library_epilogue(loop, problem, buffers)
     told = _product(call, dot, problem)
     told = replace(told, epilogue=DeviceEpilogue(kernel_of(reader).use, buffers, sums, library))
+    told = _with_narrow_side(told, dot, operands, [outer[root(v)] for v in call.operands])
     told = _with_parts(told, operands, [outer[v] for v in list(call.results)[1:]])
     return RuntimeCall("product", told, operands, _guards(call, reader))
 
@@ -86,6 +89,18 @@ def _epilogue_of(loop: func.FuncOp) -> Epilogue:
 def _product(call: ir.OpView, dot: func.FuncOp, problem: MatrixProduct) -> DeviceProduct:
     rounded = problem.rounds_to(str(element_type_of(call.results[0])))
     return DeviceProduct(replace(problem, lhs=0, rhs=1), kernel_of(call).use, precision_of(dot), rounded)
+
+
+def _with_narrow_side(product: DeviceProduct, dot: func.FuncOp, operands: Operands, values: Values) -> DeviceProduct:
+    """The product of a kernel that reads other buffers than its right-hand side, if it does. `values`: the arguments of
+    the fusion."""
+    what = fusion_of(dot)
+    if not isinstance(what, Dot) or not what.narrow or what.product is None:
+        return product
+    rhs = what.product.rhs
+    rows = dims_of(dot.entry_block.arguments[rhs])[0]
+    written = ZERO if rhs in what.narrow else Expr.minimum(rows, 1)
+    return replace(product, narrow=tuple(operands.number(values[i]) for i in what.narrow), written=written)
 
 
 def _with_parts(product: DeviceProduct, operands: Operands, memory: Values) -> DeviceProduct:

@@ -169,7 +169,7 @@ ATTRIBUTES: dict[str, Use] = {
     LIBRARY: Use(("stablehlo.custom_call",), _check_library, "simplify"),
     GROUPS: Use(_CONVOLUTIONS, _check_groups, "import"),
     WINDOW: Use(_WINDOWED, _check_window, "import"),
-    PRECISION: Use(PRODUCTS, _check_precision, "import"),
+    PRECISION: Use((*PRODUCTS, "stablehlo.custom_call"), _check_precision, "import"),
     SEEN: Use(("stablehlo.compare",), _check_seen, "fuse"),
     LAYOUT: Use(("func.func",), _check_layout, "import"),
     KERNEL: Use(("func.call",), check_choice, "kernels"),

@@ -216,10 +216,14 @@ class TopK(Fusion):
 class Dot(Fusion):
     """A dot_general: a GEMM if `product` is present, else a kernel.
 
-    partials: as in "reduce": for each tile of the result its sums over a part of the depth.
+    narrow: the arguments that a kernel of a product by a weight of narrow integers reads in place of the right-hand
+    side: the integers, then scales and zero points. The right-hand side is the weight as floats, of which there are no
+    rows where a library does not compute the product; where it never does, it is the integers. partials: as in
+    "reduce": for each tile of the result its sums over a part of the depth.
     """
 
     product: MatrixProduct | None = None
+    narrow: tuple[int, ...] = ()
     partials: int = 0
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from shlo_disc.shape_dialect.dialect import fusion as kinds
 from shlo_disc.shape_dialect.dialect.library import LIBRARY
@@ -107,17 +107,20 @@ def _check_scan(v: Scope, function: func.FuncOp, what: kinds.Scan) -> None:
 
 def _check_dot(v: Scope, function: func.FuncOp, what: kinds.Dot) -> None:
     """The loops cover all elements of the operands and of the result, and the operands have the element type."""
+    for number in what.narrow:
+        _index("narrow", number, len(_arguments(function)))
     if what.product is not None:
-        _check_gemm(v, function, what.product)
+        _check_gemm(v, function, what.product, ("lhs",) if what.product.rhs in what.narrow else ("lhs", "rhs"))
         (result,) = kinds.results_of(function)
-        _check_covered(v, what.product, "rhs", _arguments(function)[what.product.rhs])
+        if not what.narrow:
+            _check_covered(v, what.product, "rhs", _arguments(function)[what.product.rhs])
         _check_covered(v, what.product, "lhs", _arguments(function)[what.product.lhs])
         _check_covered(v, what.product, "result", result)
 
 
-def _check_gemm(v: Scope, function: func.FuncOp, gemm: MatrixProduct) -> None:
+def _check_gemm(v: Scope, function: func.FuncOp, gemm: MatrixProduct, sides: Sequence[str] = ("lhs", "rhs")) -> None:
     arguments = _arguments(function)
-    for name in ("lhs", "rhs"):
+    for name in sides:
         _index(name, getattr(gemm, name), len(arguments))
         element = str(element_type_of(arguments[getattr(gemm, name)]))
         if element != gemm.element:

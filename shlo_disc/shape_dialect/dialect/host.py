@@ -21,7 +21,7 @@ from shlo_disc.shape_dialect.dialect.records import FunctionName, from_attribute
 from shlo_disc.shape_dialect.dialect.remembered import remembered
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.symbolic.expr import ZERO, Expr
+from shlo_disc.shape_dialect.symbolic.expr import ONE, ZERO, Expr
 from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 KERNEL = "disc.kernel"
@@ -283,6 +283,9 @@ class DeviceProduct:
     sides, and those of the epilogue except the sums. After a library, which stores the sums, the kernel of the epilogue
     runs.
 
+    narrow: the operands that `kernel` reads in place of operand 1: a side of narrow integers, its scales and zero
+    points. written: 1 where operand 1 has that side as floats, for a library; 0 where there is only the kernel.
+
     partials: the operand that is the scratch memory of `kernel`, its last buffer, or -1 for none. parts: how many parts
     of the depth blocks have, behind the problem the next size of `kernel`; 0 where they have all of it.
     """
@@ -292,17 +295,19 @@ class DeviceProduct:
     precision: str = "full"
     rounded: bool = False
     epilogue: DeviceEpilogue | None = None
+    narrow: tuple[int, ...] = ()
+    written: Expr = ONE
     partials: int = -1
     parts: Expr = ZERO
 
     @property
     def kernel_operands(self) -> tuple[int, ...]:
         """The operands that are the buffers of `kernel`."""
-        memory = () if self.partials < 0 else (self.partials,)
+        memory, sides = () if self.partials < 0 else (self.partials,), (0, *(self.narrow or (1,)))
         if self.epilogue is None:
-            return (0, 1, 2, *memory)
+            return (*sides, 2, *memory)
         others = (number for i, number in enumerate(self.epilogue.operands) if i != self.epilogue.sums)
-        return (0, 1, *others, *memory)
+        return (*sides, *others, *memory)
 
     @property
     def kernel_numbers(self) -> Dims:

@@ -167,7 +167,8 @@ def _device_product(v: Scope, op: ir.Operation) -> None:
         raise Malformed(f"there is no precision {call.precision!r}; there are {', '.join(PRECISIONS)}")
     _numbers(op, [2])
     _numbers(op, [call.partials], least=-1)
-    if call.epilogue is None and len(op.operands) != len(call.kernel_operands):
+    _numbers(op, call.narrow)
+    if call.epilogue is None and len(op.operands) != len({*call.kernel_operands, 1}):
         raise Malformed(f"a product without an epilogue has {len(op.operands)} operands")
     if call.epilogue is not None:
         _device_epilogue(v, op, call, call.epilogue)

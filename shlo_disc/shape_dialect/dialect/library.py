@@ -11,6 +11,9 @@ from shlo_disc.shape_dialect.mlir import ir
 
 LIBRARY = "disc.library"
 
+NARROW_PRODUCT = "dequantized_dot"
+"""The function that multiplies by a weight of narrow integers: of the runtime, or a kernel on targets that have one."""
+
 
 @dataclass(frozen=True)
 class LibraryFunction:
@@ -31,6 +34,11 @@ class LibraryFunction:
 def library_function_of(op: ir.OpView | ir.Operation) -> LibraryFunction:
     """The library function that a call describes. Raises Malformed."""
     return read_typed(LibraryFunction, op.attributes[LIBRARY], LibraryAttr, "call", LIBRARY)
+
+
+def is_narrow_product(op: ir.OpView | ir.Operation) -> bool:
+    """Tells whether an op is a call of `NARROW_PRODUCT`."""
+    return LIBRARY in op.attributes and ir.StringAttr(op.attributes["call_target_name"]).value == NARROW_PRODUCT
 
 
 def library_attribute(function: LibraryFunction) -> ir.Attribute:

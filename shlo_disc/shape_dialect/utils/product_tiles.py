@@ -19,8 +19,12 @@ def product_tiles(problem: MatrixProduct, policy: Policy) -> Expr:
 def wanted_tiles(problem: MatrixProduct, policy: Policy) -> Expr:
     """The square tiles, parts of the depth counted one by one, that a device is to have: as many as blocks or, where
     rows are few and a block has two tiles side by side, twice as many."""
-    is_few = Expr.minimum(policy.few_rows // Expr.maximum(problem.m.size, 1), 1)
-    return (is_few + 1) * policy.blocks
+    return (at_most(problem.m.size, policy.few_rows) + 1) * policy.blocks
+
+
+def at_most(size: Expr, number: int) -> Expr:
+    """1 where a size is at most a number, else 0."""
+    return Expr.minimum(number // Expr.maximum(size, 1), 1)
 
 
 def tile_sums(policy: Policy) -> int:
@@ -28,4 +32,4 @@ def tile_sums(policy: Policy) -> int:
     return policy.product_tile**2
 
 
-__all__ = ["product_tiles", "tile_sums", "wanted_tiles"]
+__all__ = ["at_most", "product_tiles", "tile_sums", "wanted_tiles"]

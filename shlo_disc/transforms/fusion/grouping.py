@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from shlo_disc.shape_dialect.compile_state import current_compile
+from shlo_disc.shape_dialect.compile_state import current_compile, policy
+from shlo_disc.shape_dialect.dialect.library import is_narrow_product
 from shlo_disc.shape_dialect.dialect.types import dims_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops import BARRIER, CONTROL, ELEMENTWISE, GATHERS, GENERATORS, RESHAPES
@@ -70,6 +71,8 @@ class Grouping:
             self._elementwise(op)
         elif name == "disc.bind":
             self.graph.bind(op, bound_symbols(op), self.producers(op))
+        elif policy().product_tile and is_narrow_product(op):
+            self._alone(op, "dot")
         elif name in CONTROL or name in _APART:
             kind = _APART.get(name, "control")
             kind = "recurrence" if find_recurrence(op) is not None and self.decisions.take("recurrence", op) else kind

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 
+from shlo_disc.shape_dialect.dialect.library import is_narrow_product, library_function_of
 from shlo_disc.shape_dialect.dialect.problems import MAX_BATCH, Axis, MatrixProduct
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import func, ir, stablehlo
@@ -29,6 +30,8 @@ def match_product(fusion: func.FuncOp) -> MatrixProduct | None:
     """The product that is a fusion of kind "dot"; None when the dtype or the layout has none."""
     operations = list(fusion.entry_block.operations)
     dot = operations[0]
+    if is_narrow_product(dot):
+        return _of_narrow_weight(fusion, dot)
     if dot.operation.name != "stablehlo.dot_general" or len(operations) > 3:
         return None
     element = str(element_type_of(dot.operands[0]))
@@ -44,6 +47,37 @@ def match_product(fusion: func.FuncOp) -> MatrixProduct | None:
         strides = [transposed[permutation.index(i)] for i in range(len(strides))]
     lhs, rhs = (arguments.index(v) for v in dot.operands)
     return _choose(element, lhs, rhs, *_axes(dot, strides))
+
+
+def narrow_arguments(fusion: func.FuncOp) -> tuple[int, ...]:
+    """`Dot.narrow` of a fusion of kind "dot"."""
+    call = next(iter(fusion.entry_block.operations))
+    if not is_narrow_product(call):
+        return ()
+    read = [name for name in ("scale", "zero") if name in library_function_of(call).parameters]
+    arguments = list(fusion.entry_block.arguments)
+    return tuple(arguments.index(v) for v in list(call.operands)[1 : 2 + len(read)])
+
+
+def _of_narrow_weight(fusion: func.FuncOp, call: ir.OpView) -> MatrixProduct:
+    """The product of a call of `dequantized_dot`, whose weight as floats is the last operand, if it is there."""
+    told, one = library_function_of(call).parameters, Expr.const(1)
+    rows, columns = Expr.const(told["k"]), Expr.const(told["n"])
+    lhs, narrow = call.operands[0], narrow_arguments(fusion)
+    last = list(fusion.entry_block.arguments).index(call.operands[len(call.operands) - 1])
+    written = len(call.operands) > 1 + len(narrow)
+    step, along = (one, rows) if told["dense_columns"] else (columns, one)
+    m = Axis(product(dims_of(call.results[0])) // told["n"], rows, _ZERO, columns)
+    element = str(element_type_of(lhs))
+    return MatrixProduct(
+        element,
+        0,
+        last if written else narrow[0],
+        (),
+        m,
+        Axis(columns, _ZERO, along, one),
+        Axis(rows, one, step, _ZERO),
+    )
 
 
 def _axes(dot: ir.OpView, strides: list[Expr]) -> tuple[list[Axis], list[Axis], list[Axis], list[Axis]]:

@@ -40,7 +40,7 @@ from shlo_disc.transforms.fusion.cluster import Cluster, Graph
 from shlo_disc.transforms.fusion.columns import has_columns
 from shlo_disc.transforms.fusion.convolution_product import match_convolution
 from shlo_disc.transforms.fusion.grouping import group
-from shlo_disc.transforms.fusion.matrix_product import match_product
+from shlo_disc.transforms.fusion.matrix_product import match_product, narrow_arguments
 from shlo_disc.transforms.fusion.shared_functions import SharedFunctions
 
 _UPDATES = frozenset({"stablehlo.scatter", "stablehlo.dynamic_update_slice"})
@@ -188,7 +188,7 @@ class Outliner:
             self._emit_barrier(cluster.members[0])
             return
         cluster.members.sort(key=self.position.__getitem__)
-        body: Body = CollapsedBody.create(cluster, self.graph) or ClonedBody(cluster.members, cluster.kind == "library")
+        body: Body = CollapsedBody.create(cluster, self.graph) or ClonedBody(cluster.members, _reads_buffers(cluster))
         outputs = self._outputs(cluster)
         self._emit_body(cluster.kind, body, outputs, cluster.members[-1].location, cluster.columns)
 
@@ -282,6 +282,11 @@ class Outliner:
         return function
 
 
+def _reads_buffers(cluster: Cluster) -> bool:
+    """Tells whether every operand is a buffer: of a call of a function."""
+    return cluster.members[0].name == "stablehlo.custom_call"
+
+
 def _described(kind: type[Fusion], function: func.FuncOp, collapsed: bool, columns: int) -> Fusion:
     """The description of a finished function for the later stages."""
     if kind is RowReduce:
@@ -295,7 +300,7 @@ def _described(kind: type[Fusion], function: func.FuncOp, collapsed: bool, colum
     if kind is Scan:
         return cumulative.described(next(_ops(function, "stablehlo.reduce_window")))
     if kind is Dot:
-        return Dot(product=match_product(function))
+        return Dot(product=match_product(function), narrow=narrow_arguments(function))
     if kind is Convolution:
         return Convolution(product=match_convolution(function))
     return kind(collapsed)

@@ -1,200 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Products with weights of narrow integers, `x @ ((q - zero) * scale)`, become calls of a function of the runtime.
+"""Products with weights of narrow integers, `x @ ((q - zero) * scale)`, become calls of a function.
 
 It reads the integers where they lie and turns them into floats in registers or in the cache: no weight is written as
-floats. Each is rounded as in the program, also to 16 bits; only the order of sums is the function's own.
+floats. Each is rounded as in the program, also to 16 bits; only the order of sums is the function's own. On processors
+it is one of the runtime, on targets whose products are kernels it becomes such a kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
 from shlo_disc.shape_dialect.build import convert, transpose
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dense import array_of
-from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product, tensor_type
-from shlo_disc.shape_dialect.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.ops import BROADCASTS, RESHAPES, SLICES
+from shlo_disc.shape_dialect.dialect.library import NARROW_PRODUCT
+from shlo_disc.shape_dialect.dialect.names import PRECISION
+from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
+from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.access import defining_op, is_scalar_constant
 from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.utils.regions import is_constant
-from shlo_disc.transforms.decisions import Decisions, Pattern
+from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.expand.library_call import library_call
-from shlo_disc.transforms.simplify.index_digits import Place, Read, places, source_of, whole
-from shlo_disc.transforms.simplify.narrow_integers import CODES, Integers, integers_of
+from shlo_disc.transforms.simplify.dequantized_patterns import (
+    DEQUANTIZED,
+    FLOATS,
+    OF_16_BITS,
+    DequantizedProduct,
+    dequantized_product,
+)
+from shlo_disc.transforms.simplify.index_digits import Read
+from shlo_disc.transforms.simplify.narrow_integers import CODES
+from shlo_disc.transforms.simplify.written_weight import written_weight
 
 DOT = "stablehlo.dot_general"
 
-MOST_ROWS_BESIDE_TILES = 32
-"""Rows of bf16 that multiply narrow weights where tiles (AMX) would multiply weights that are written."""
-
-FEWEST_ROWS = 8
-"""Rows of a weight that share a scale, at least: below, reading scales takes as long as reading floats."""
-
-_MOVES = BROADCASTS | RESHAPES | {"stablehlo.transpose"}
-_STORED = {*SLICES, "stablehlo.dynamic_slice"}
-_OF_16_BITS = ("bf16", "f16")
-_FLOATS = ("f32", *_OF_16_BITS)
-"""Element types of products; those of weights by their positions are `Rounding` in runtime/native/kernels."""
 _PARAMETERS = ("f32", "i8", "ui8", "i32")
 """Element types of zero points that the function reads."""
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The distances in memory of a read along k and n: one for every `group` rows, 0 where it is the same for all."""
-
-    group: int
-    k: int
-    n: int
-
-
-@dataclass(frozen=True)
-class DequantizedProduct:
-    """A product whose operand `side`, of `rows` (k) and `columns` (n), is dequantised.
-
-    rounding: the type to which integers are rounded when they have been multiplied by the scale.
-    """
-
-    op: ir.Operation
-    side: int
-    rows: int
-    columns: int
-    integers: Integers
-    scale: Read | None
-    rounding: str = "f32"
-
-    @property
-    def numbers(self) -> stablehlo.DotDimensionNumbers:
-        """The product's dimension numbers."""
-        return _numbers(self.op)
-
-    @property
-    def terms(self) -> list[int]:
-        """The axes of the other operand that are summed over, row-major along k."""
-        return [axes[1 - self.side] for axes in _terms(self.op, self.side)]
-
-    @property
-    def other(self) -> ir.Value:
-        """The operand that is multiplied by the weight."""
-        return self.op.operands[1 - self.side]
-
-    @cached_property
-    def half(self) -> int:
-        """The distance of rows that share a byte, 0 where none do; -1 where these are no two rows."""
-        half = self.integers.half
-        if half is None:
-            return 0
-        return half.step if half.name == "k" and half.size == 2 and half.step in (1, self.rows // 2) else -1
-
-    @cached_property
-    def has_dense_columns(self) -> bool | None:
-        """The order of the bytes in memory, (n, k) or (k, n); None for any other."""
-        count = self.rows // 2 if self.half else self.rows
-        step = 2 if self.half == 1 and self.rows > 2 else 1
-        found = places(self.integers.data) or []
-        for is_dense, (k, n) in ((True, (1, count)), (False, (self.columns, 1))):
-            wanted = [("k", step, count, k), ("n", 1, self.columns, n)]
-            if [(*p.digit, p.distance) for p in found] == [w for w in wanted if w[2] > 1]:
-                return is_dense
-        return None
-
-    @cached_property
-    def layouts(self) -> list[Layout | None]:
-        """The layouts of the scale and of the zero point."""
-        return [self._layout(read) for read in (self.scale, self.integers.zero)]
-
-    def _layout(self, read: Read | None) -> Layout | None:
-        found: dict[str, Place] = {}
-        for place in (None if read is None else places(read)) or []:
-            if place.digit.name in found:
-                return None
-            found[place.digit.name] = place
-        along_k, along_n = found.get("k"), found.get("n")
-        if along_n is not None and along_n.digit[1:] != (1, self.columns):
-            return None
-        if along_k is not None and along_k.digit.step * along_k.digit.size != self.rows:
-            return None
-        distance = 0 if along_n is None else along_n.distance
-        return (
-            Layout(self.rows, 0, distance)
-            if along_k is None
-            else Layout(along_k.digit.step, along_k.distance, distance)
-        )
-
-    @property
-    def group(self) -> int:
-        """The rows that share a scale and a zero point."""
-        return min((layout.group for layout in self.layouts if layout is not None), default=self.rows)
-
-
-DEQUANTIZED: Pattern[DequantizedProduct] = Pattern(
-    "dequantized-product", "a weight of narrow integers is dequantised where it is multiplied"
-)
-
-
-@DEQUANTIZED.requires("the product is one of f32, bf16 or f16 without batches, whose sums no algorithm prescribes")
-def _is_of_floats(found: DequantizedProduct) -> bool:
-    left, right, result = (str(element_type_of(v)) for v in (*found.op.operands, found.op.results[0]))
-    batches = list(found.numbers.lhs_batching_dimensions)
-    are_floats = left == right and left in _FLOATS and result in (left, "f32")
-    return are_floats and not batches and "algorithm" not in found.op.attributes
-
-
-@DEQUANTIZED.requires("weights that are scaled are rounded to the type of the product, or to one that f32 has")
-def _are_rounded_once(found: DequantizedProduct) -> bool:
-    element = str(element_type_of(found.other))
-    return found.scale is None or element in ("f32", found.rounding)
-
-
-@DEQUANTIZED.requires("a target with tiles of bf16 has few rows that are multiplied by them")
-def _pays_beside_tiles(found: DequantizedProduct) -> bool:
-    if not policy().bf16_tiles or str(element_type_of(found.other)) != "bf16":
-        return True
-    rows = product(dims_of(found.other)).constant
-    return rows is not None and rows <= MOST_ROWS_BESIDE_TILES * found.rows
-
-
-@DEQUANTIZED.requires("the integers are an argument, a constant, or a slice of one, and not computed")
-def _are_stored(found: DequantizedProduct) -> bool:
-    op = defining_op(found.integers.data.value)
-    return op is None or is_constant(op) or op.name in _STORED
-
-
-@DEQUANTIZED.requires("nothing but the product reads what is computed of the integers")
-def _is_read_once(found: DequantizedProduct) -> bool:
-    return all(sum(1 for _ in _readers(op.results[0])) == 1 for op in found.integers.ops)
-
-
-@DEQUANTIZED.requires("the integers lie in the order of rows or of columns; two in a byte are two rows")
-def _is_dense(found: DequantizedProduct) -> bool:
-    return found.half >= 0 and found.has_dense_columns is not None
-
-
-@DEQUANTIZED.requires("scales and zero points are one for all, for each column, or for groups of rows of each")
-def _are_by_groups(found: DequantizedProduct) -> bool:
-    given = [found.scale, found.integers.zero]
-    if any(read is not None and layout is None for read, layout in zip(given, found.layouts, strict=True)):
-        return False
-    groups = {layout.group for layout in found.layouts if layout is not None}
-    return len(groups - {found.rows}) <= 1 and (found.group == found.rows or found.group >= FEWEST_ROWS)
-
-
-@DEQUANTIZED.requires("both rows of a byte go from one group to the next together")
-def _halves_share_groups(found: DequantizedProduct) -> bool:
-    if not found.half or found.group == found.rows:
-        return True
-    return found.group % 2 == 0 if found.half == 1 else found.half % found.group == 0
-
-
 def fuse_dequantized_products(block: ir.Block, decisions: Decisions) -> None:
     """Dequantise weights in the products of a block and of what is nested in it, in place, where a target can."""
-    if not policy().vector_bits:
+    if not policy().vector_bits and not policy().product_tile:
         return
     for op in list(block.operations):
         for nested in nested_blocks(op):
@@ -205,7 +54,7 @@ def fuse_dequantized_products(block: ir.Block, decisions: Decisions) -> None:
 
 def _fuse(op: ir.Operation, decisions: Decisions) -> None:
     for side in (1, 0):
-        found = DEQUANTIZED.match(partial(_candidate, side=side), op)
+        found = DEQUANTIZED.match(partial(dequantized_product, side=side), op)
         if found is not None and decisions.take(DEQUANTIZED.name, op):
             with ir.InsertionPoint(op), op.location:
                 op.results[0].replace_all_uses_with(_call(found))
@@ -213,115 +62,39 @@ def _fuse(op: ir.Operation, decisions: Decisions) -> None:
             return
 
 
-def _candidate(op: ir.Operation, side: int) -> DequantizedProduct | None:
-    """The product with operand `side` as its weight."""
-    weight = op.operands[side]
-    sizes = [size.constant or 0 for size in dims_of(weight)]
-    inner = [axes[side] for axes in _terms(op, side)]
-    free = [axis for axis in range(len(sizes)) if axis not in inner]
-    read = whole(weight, {"k": inner, "n": free})
-    if read is None:
-        return None
-    parts = _scaled(read)
-    if parts is None:
-        return None
-    return DequantizedProduct(op, side, _count(sizes, inner), _count(sizes, free), *parts)
-
-
-def _numbers(op: ir.Operation) -> stablehlo.DotDimensionNumbers:
-    return stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-
-
-def _terms(op: ir.Operation, side: int) -> list[tuple[int, int]]:
-    """The axes of both operands that are summed over, in the order of operand `side`."""
-    numbers = _numbers(op)
-    pairs = zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True)
-    return sorted(pairs, key=lambda axes: axes[side])
-
-
-def _scaled(read: Read) -> tuple[Integers, Read | None, str] | None:
-    """Integers, the scale that they are multiplied by, and the type that the products are rounded to."""
-    if (integers := integers_of(read)) is not None:
-        return integers, None, "f32"
-    ops: tuple[ir.Operation, ...] = ()
-    found, op = _source(read)
-    if op is not None and _is_conversion(op, _OF_16_BITS, "f32"):
-        ops, (found, op) = (op,), _source(Read(op.operands[0], found.at))
-    rounding = str(element_type_of(found.value))
-    if op is not None and _is_conversion(op, ("f32",), *_OF_16_BITS):
-        ops, (found, op) = (*ops, op), _source(Read(op.operands[0], found.at))
-    if op is None or op.name != "stablehlo.multiply" or str(element_type_of(found.value)) not in _FLOATS:
-        return None
-    for number in (0, 1):
-        integers = integers_of(Read(op.operands[number], found.at))
-        scale = None if integers is None else _narrowest(Read(op.operands[1 - number], found.at))
-        if integers is not None and scale is not None:
-            return replace(integers, ops=(*ops, op, *integers.ops)), scale, rounding
-    return None
-
-
-def _source(read: Read) -> tuple[Read, ir.Operation | None]:
-    """The read of what is moved there, and the op that computes that."""
-    found = source_of(read) or read
-    return found, defining_op(found.value)
-
-
-def _is_conversion(op: ir.Operation, sources: Sequence[str], *targets: str) -> bool:
-    types = [str(element_type_of(value)) for value in (*op.operands, *op.results)]
-    return op.name == "stablehlo.convert" and types[0] in sources and types[1] in targets
-
-
-def _narrowest(read: Read) -> Read | None:
-    """A read of floats before they have become wider."""
-    found = source_of(read)
-    op = None if found is None else defining_op(found.value)
-    if found is None or op is None or not _is_conversion(op, _OF_16_BITS, "f32"):
-        return found
-    return _narrowest(Read(op.operands[0], found.at))
-
-
-def _count(sizes: list[int], axes: list[int]) -> int:
-    count = 1
-    for axis in axes:
-        count *= sizes[axis]
-    return count
-
-
-def _readers(value: ir.Value) -> Iterator[ir.Operation]:
-    """The ops that read a value, themselves or what other ops move of it."""
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name in _MOVES:
-            yield from _readers(user.results[0])
-        else:
-            yield user
-
-
 # ---- the call --------------------------------------------------------------------------------------------------------
 
 
 def _call(found: DequantizedProduct) -> ir.Value:
     """The product, at the insertion point."""
-    inner, result = found.terms, found.op.results[0]
-    free = [axis for axis in range(len(dims_of(found.other))) if axis not in inner]
-    order, dims, first = [*free, *inner], dims_of(result), len(free)
+    result, is_kernel = found.op.results[0], policy().product_tile > 0
+    dims, first = dims_of(result), len(found.free)
     if found.side == 0:  # the function has the rows of the other operand first
         dims = (*dims[len(dims) - first :], *dims[: len(dims) - first])
-    rows = convert(found.other, ir.F32Type.get())
-    rows = rows if order == sorted(order) else transpose(rows, order)
-    operands, attributes = [rows, found.integers.data.value], _attributes(found)
+    rows = found.other if is_kernel else convert(found.other, ir.F32Type.get())
+    operands = [_ordered(rows, [*found.free, *found.terms]), found.integers.data.value]
+    attributes = _attributes(found)
     for name, read, layout in zip(("scale", "zero"), (found.scale, found.integers.zero), found.layouts, strict=True):
         number = _number(read, 1 if name == "scale" else 0)
         if number is not None or read is None or layout is None:
             attributes[f"{name}_bits"] = int(np.float32(number).view(np.uint32))
             continue
         attributes |= {name: len(operands), f"{name}_k": layout.k, f"{name}_n": layout.n}
-        is_read = str(element_type_of(read.value)) in _PARAMETERS
+        is_read = str(element_type_of(read.value)) in (_PARAMETERS if not is_kernel else (*_PARAMETERS, *OF_16_BITS))
         operands.append(read.value if is_read else convert(read.value, ir.F32Type.get()))
-    type_ = tensor_type(dims, ir.F32Type.get())
-    (value,) = library_call("dequantized_dot", operands, [type_], attributes, Expr.const(0))
+    own: dict[str, ir.Attribute] = {}
+    if is_kernel:
+        operands += [] if found.is_of_few_rows.constant == 1 else [written_weight(found)]
+        own = {name: found.op.attributes[name] for name in (PRECISION,) if name in found.op.attributes}
+    type_ = tensor_type(dims, element_type_of(result) if is_kernel else ir.F32Type.get())
+    (value,) = library_call(NARROW_PRODUCT, operands, [type_], attributes, Expr.const(0), attributes=own)
     value = convert(value, element_type_of(result))
     return value if found.side == 1 else transpose(value, [*range(first, len(dims)), *range(first)])
+
+
+def _ordered(value: ir.Value, order: list[int]) -> ir.Value:
+    """A value with its axes in an order."""
+    return value if order == sorted(order) else transpose(value, order)
 
 
 def _number(read: Read | None, otherwise: float) -> float | None:
@@ -342,7 +115,7 @@ def _attributes(found: DequantizedProduct) -> dict[str, int]:
         "half": found.half,
         "step": 2 if found.half == 1 else 1,
         "group": found.group,
-        "rounding": _FLOATS.index(found.rounding),
+        "rounding": FLOATS.index(found.rounding),
         "bf16": int(str(element_type_of(found.other)) == "bf16"),
         "vector_bits": policy().vector_bits,
     }
