@@ -89,6 +89,12 @@ def recurrent(x: Any, w: Any) -> Any:
     return jax.lax.scan(lambda h, row: (jnp.tanh(row + h @ w), h), jnp.zeros_like(x[0]), x)
 
 
+def pairs_by_columns(x: Any, q: Any, s: Any) -> Any:
+    """A weight of two integers in a byte, with a scale for each 32 of a column."""
+    pairs = jnp.stack([q & 15, q >> 4], axis=-1).reshape(40, 2, 32)
+    return x @ ((pairs.astype(jnp.float32) - 8) * s[..., None]).reshape(40, 64).T
+
+
 def bytes_by_rows(x: Any, y: Any) -> Any:
     """A product of integers that lie along the depth."""
     return jax.lax.dot_general(x, y, (((1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
@@ -150,6 +156,12 @@ CASES = {
         (("b, s", "bfloat16"), ("s, 3*s", "bfloat16"), ("3*s", "bfloat16"), ("b, 3*s", "float32")),
         1e-2,
     ),
+    "product_narrow": Case(
+        lambda x, q, s: jax.nn.relu(x @ (q.astype(jnp.bfloat16) * s)),
+        (("b, 96", "bfloat16"), ("96, 144", "int8"), ("144", "bfloat16")),
+        1e-2,
+    ),
+    "product_pairs": Case(pairs_by_columns, (("b, 64", "float32"), ("40, 32", "uint8"), ("40, 2", "float32")), 1e-5),
     "attention": Case(causal_attention, (("b, 33, 64", "float32"), *(("b, s, 64", "float32"),) * 2), 1e-5),
     "attention_narrow": Case(causal_attention, (("b, 33, 128", "bfloat16"), *(("b, s, 128", "bfloat16"),) * 2), 2e-2),
     "decoding": Case(decoded, (("b, 3, 64", "float32"), *(("b, 64*s, 64", "float32"),) * 2, ("b", "int32")), 1e-5),
@@ -240,13 +252,12 @@ class Run:
             outer = dict(zip(fusion.entry_block.arguments, call.operands, strict=True))
             outer |= dict(zip(terminator_of(fusion.entry_block).operands, call.results, strict=True))
             others = [root(v) for v in loop.operands if root(v) != product.results[0]]
-            problem = device_product(self._callee(product))
-            sides = [outer[root(product.operands[side])] for side in (problem.lhs, problem.rhs)]
+            sides = [outer[root(product.operands[side])] for side in _sides(self._callee(product))]
             memory = list(product.results)[1:]
             return [*sides, *(outer[v] for v in (*others, *loop.results, *memory))]
-        problem = device_product(fusion)
         operands = list(call.operands)
-        return [*(operands if problem is None else [operands[problem.lhs], operands[problem.rhs]]), *call.results]
+        sides = operands if device_product(fusion) is None else [operands[side] for side in _sides(fusion)]
+        return [*sides, *call.results]
 
     def _callee(self, call: ir.OpView) -> ir.OpView:
         name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
@@ -266,6 +277,12 @@ class Run:
         if name == "i1":
             return np.dtype(np.int8)
         return np.dtype(f"uint{name[2:]}") if name.startswith("ui") else dtype_of(element_type_of(value))
+
+
+def _sides(product: ir.OpView) -> list[int]:
+    """The arguments that the kernel of a product reads."""
+    problem, what = device_product(product), fusion_of(product)
+    return [problem.lhs, *(what.narrow or (problem.rhs,))]
 
 
 def arrays(case: Case, dims: dict[str, int]) -> list[np.ndarray]:

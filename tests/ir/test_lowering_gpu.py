@@ -75,7 +75,8 @@ def test_lowered_text_parses_again(name: str) -> None:
 
 OTHER_PLANS = (
     "any_and_all", "argmax", "argmin_of_integers", "attention", "attention_narrow", "best", "columns", "doubles",
-    "in_place", "narrow_sums", "product_in_columns", "product_residual", "sorted", "whole",
+    "in_place", "narrow_sums", "product_in_columns", "product_narrow", "product_pairs", "product_residual", "sorted",
+    "whole",
 )  # fmt: skip
 
 
@@ -83,7 +84,7 @@ OTHER_PLANS = (
 def test_both_targets_take_the_same_plan(name: str) -> None:
     """But for attention, whose rows processors have whole, for products of 16-bit floats into their own type, for long
     reductions to few elements, which GPUs do in parts, for scratch memory where several blocks have parts of a result
-    or how many have, and for where a library may leave a product's sums."""
+    or how many have, for where a library may leave a product's sums, and for products by narrow weights."""
     case = CASES[name]
     cpu = shlo_disc.compile(case.function, args=case.arguments)
     assert str(lowered(name).snapshots["plan"]).replace("accumulators = 0 : i64, ", "") == cpu.as_text("plan")
