@@ -97,10 +97,10 @@ def choose_padding(numbers: OpNumbers, axis: Padded) -> None:
     """Choose expressions of a padding that is not the same in all samples, and of the result's size with it.
 
     One that is the same may have been to a multiple, of which the samples are all as much short, to the size of what a
-    gradient belongs to, or to whole strides.
+    gradient belongs to, or to whole strides. Both ends with the same padding have one expression, and its cost once.
     """
     low, high = numbers.values(axis.low), numbers.values(axis.high)
-    varying = [values for values in (low, high) if len(set(values)) > 1]
+    varying = [values for values in dict.fromkeys((low, high)) if len(set(values)) > 1]
     result = _rounded(numbers, axis) or _returned(numbers, axis) or _whole_strides(numbers, axis, low, high)
     if not varying and result is None:
         return
@@ -114,7 +114,7 @@ def choose_padding(numbers: OpNumbers, axis: Padded) -> None:
     numbers.set(axis.result, result.expression)
     first = _first_of_gradient(numbers, axis, low)
     if first is None:
-        first = _first(numbers, total, low, high, axis.stride.constant != 1)
+        first = _first(numbers, total, axis, low, high)
     if first is not None:
         numbers.set(axis.low, first)
         numbers.set(axis.high, total - first)
@@ -130,9 +130,12 @@ def _first_of_gradient(numbers: OpNumbers, axis: Padded, low: Values) -> Expr | 
     return window.pop() - known if len(window) == 1 else None
 
 
-def _first(numbers: OpNumbers, total: Expr, low: Values, high: Values, is_strided: bool) -> Expr | None:
-    """The part of the padding at the beginning: a half of that for strides, what is fixed, what the end leaves."""
-    halves = (total // 2, total - total // 2) if is_strided else ()
+def _first(numbers: OpNumbers, total: Expr, axis: Padded, low: Values, high: Values) -> Expr | None:
+    """The padding at the beginning: a half, what is fixed, what the end leaves, the simplest that fits, or a symbol.
+
+    A half of what windows with strides have, or of what changes at the beginning.
+    """
+    halves = (total // 2, total - total // 2) if axis.stride.constant != 1 or len(set(low)) > 1 else ()
     for half in halves:
         if numbers.evaluate(half) == low:
             return half
@@ -141,7 +144,9 @@ def _first(numbers: OpNumbers, total: Expr, low: Values, high: Values, is_stride
     if len(set(high)) == 1:
         return total - high[0]
     found = numbers.find(low, True)
-    return found.expression if found else None
+    if found is None:
+        numbers.give(axis.low)
+    return found.expression if found else numbers.known(axis.low)
 
 
 def _rounded(numbers: OpNumbers, axis: Padded) -> Found | None:
