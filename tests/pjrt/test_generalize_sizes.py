@@ -69,6 +69,16 @@ def test_a_size_that_is_no_expression_of_others_is_a_symbol(name: str) -> None:
     assert how.count("compiled") == 1 and how.count("compiled_symbolic") <= 2, how
 
 
+def test_a_miss_where_a_function_is_called_twice() -> None:
+    """The number of a program of which JAX shares a function between two calls has its place."""
+    rolled = lambda k: lambda x, y: (jnp.roll(x, 2), jnp.roll(y, 2), jnp.zeros(k))  # noqa: E731
+    stream = Stream(rolled(3))
+    for n, m in ((9, 4), (10, 6)):
+        stream.check(draw(n), draw(m))
+    miss = stream.symbolic[-1].explain_miss(artifact(rolled(4), [draw(9), draw(9)]))
+    assert miss is not None and "is 4, where the symbolic program has 3" in miss.text
+
+
 def test_constants_that_are_one_by_chance() -> None:
     """Two constants that are one at 4, as JAX hands them out, or two."""
     stream = Stream(lambda x: (x.sum() / x.shape[0], (x * 4.0).sum()))
@@ -80,6 +90,14 @@ def test_a_padding_to_a_multiple() -> None:
     stream = Stream(lambda x: jnp.pad(x, (0, -x.shape[0] % 3)).reshape(3, -1).sum(0))
     assert [stream.check(draw(n)) for n in (5, 11, 8, 10)] == [
         "compiled", "compiled_symbolic", "instance", "instance"]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_a_kernel_that_changes_with_the_array(mode: str) -> None:
+    """Both ends are padded by one expression of the kernel, or are a half of it each."""
+    stream = Stream(lambda x, w: jnp.convolve(x, w, mode))
+    how = [stream.check(draw(n), draw(k)) for n, k in ((6, 5), (9, 7), (8, 3), (5, 4), (12, 2), (4, 1))]
+    assert how.count("compiled") == 1 and how.count("compiled_symbolic") <= 1 + (mode == "same"), how
 
 
 def test_clearing_forgets_the_functions() -> None:

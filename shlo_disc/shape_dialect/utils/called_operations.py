@@ -77,8 +77,8 @@ class CalledOperations:
             count += 1
         with ir.InsertionPoint(self._module.body):
             copy = self._functions[name].operation.clone().opview
-        copy.attributes["sym_name"] = ir.StringAttr.get(own)
-        op.attributes[attribute] = ir.FlatSymbolRefAttr.get(own)
+        copy.attributes["sym_name"] = ir.StringAttr.get(own, context=self._module.context)
+        op.attributes[attribute] = ir.FlatSymbolRefAttr.get(own, context=self._module.context)
         self._functions[own] = copy
         self._called.add(own)
         return copy
