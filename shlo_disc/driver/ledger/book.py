@@ -166,9 +166,15 @@ class Ledger:
         return self._readings[digest]
 
     def _explain(self, form: _Form, program: bytes) -> None:
-        """Find the reason why a program is none of its form's, where the generaliser has not given it."""
+        """Note the reason why a program is none of its form's, where the generaliser has not given it."""
         if form.told == _digest(program):
             return
+        try:
+            self._find_reason(form, program)
+        except Exception as error:  # what compiles must not fail because of what is told of it
+            form.tell(program, f"an unexpected error: {error!r}", DEFECT)
+
+    def _find_reason(self, form: _Form, program: bytes) -> None:
         parted = first_difference(form.kept, program) if form.kept else ""
         if parted:
             ones = _new_ones(self._read(program).arguments, [*form.shapes])

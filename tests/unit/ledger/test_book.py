@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from shlo_disc.driver.ledger.book import VALUE, Ledger
+from shlo_disc.driver.ledger.book import DEFECT, VALUE, Ledger
 from shlo_disc.driver.ledger.differences import first_difference
 from shlo_disc.driver.ledger.identity import read_identity
 from shlo_disc.errors import RecompileError
@@ -206,3 +206,14 @@ def test_programs_show_the_arguments_that_change() -> None:
         note(ledger, layers, [ones(4, 4)] * 6, ones(rows, 4))
     (row,) = ledger.rows()
     assert [program.shapes for program in row.programs] == ["x: f32[2,4]", "x: f32[3,4]"]
+
+
+def test_a_program_compiles_though_it_cannot_be_explained() -> None:
+    def failing(program: bytes) -> None:
+        raise RuntimeError("broken")
+
+    ledger = Ledger()
+    note(ledger, plain, ones(3))
+    ledger.note_symbolic(artifact(plain, (ones(4),)), failing)
+    told = ledger.explain(artifact(plain, (ones(5),)))
+    assert "an unexpected error: RuntimeError('broken')" in told and DEFECT in told
