@@ -68,6 +68,7 @@ THINNED = {
     "tests/ir/test_lowering_gpu": 32,
     "tests/ir/test_opt_stages": 2,
     "tests/ir/test_reentry": 3,
+    "tests/pjrt/test_functions": 645,
     "tests/pjrt/test_gpu_processes": 32,
     "tests/pjrt/": 8,
     "tests/proofs/test_mutants": 3,

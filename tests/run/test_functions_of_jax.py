@@ -7,78 +7,19 @@ shapes and numbers at every size that it does not refuse.
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import jax.scipy.fft
-import jax.scipy.integrate
-import jax.scipy.linalg
-import jax.scipy.signal
-import jax.scipy.special
-import jax.scipy.stats
 import numpy as np
 import pytest
 
 import shlo_disc
 from shlo_disc.errors import DiscError, ShapeError
+from tests.run.functions_of_jax import FORMS, FUNCTIONS, arrays, results, weighted
 
-MODULES = (
-    jnp, jnp.linalg, jnp.fft, jax.nn, jax.scipy.special, jax.scipy.linalg, jax.scipy.signal, jax.scipy.fft,
-    jax.scipy.stats, jax.scipy.integrate,
-)  # fmt: skip
-FORMS = (("n",), ("n, n",), ("n", "n"))
-"""The shapes of the arguments."""
 SIZES = (1, 2, 3, 4, 5, 8)
-
-LEFT = {
-    **dict.fromkeys(("empty", "empty_like"), "gives what is in memory"),
-    **dict.fromkeys(("eig", "eigh", "svd", "schur", "qr", "polar", "rsf2csf"), "has any sign, or order"),
-    **dict.fromkeys(("histogram", "histogram2d", "histogramdd"), "counts by edges that XLA rounds otherwise"),
-    **dict.fromkeys(("save", "savez", "printoptions", "set_printoptions"), "computes nothing"),
-}
-"""Functions that are not compared, and why."""
-
-
-def named() -> dict[str, Callable[..., Any]]:
-    """The functions, by module and name."""
-    return {
-        f"{module.__name__.removeprefix('jax.')}.{name}": function
-        for module in MODULES
-        for name, function in sorted(vars(module).items())
-        if callable(function) and not inspect.isclass(function) and not name.startswith("_") and name not in LEFT
-    }
-
-
-FUNCTIONS = named()
-
-
-def arrays(form: Sequence[str], n: int) -> list[np.ndarray]:
-    """Numbers between 0 and 1 for arguments of these shapes."""
-    shapes = [(n,) * (1 + spec.count(",")) for spec in form]
-    return [np.random.default_rng([n, i]).uniform(0.1, 0.9, s).astype(np.float32) for i, s in enumerate(shapes)]
-
-
-def results(function: Callable[..., Any], inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-    """JAX's results; None where it takes no such arguments, or returns something else."""
-    try:
-        found = jax.tree.leaves(function(*map(jnp.asarray, inputs)))
-    except Exception:  # whatever a function raises for what it does not take
-        return None
-    return [np.asarray(x) for x in found] if found and all(isinstance(x, jax.Array) for x in found) else None
-
-
-def weighted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The gradient of a sum to which each element of each result contributes by its place."""
-
-    def total(*inputs: Any) -> Any:
-        floats = [x for x in jax.tree.leaves(function(*inputs)) if jnp.issubdtype(x.dtype, jnp.inexact)]
-        return sum(jnp.sum(jnp.abs(x) ** 2 * (1 + jnp.cumsum(jnp.ones_like(x.real)).reshape(x.shape))) for x in floats)
-
-    return jax.grad(total)
 
 
 def programs(function: Callable[..., Any]) -> Iterator[tuple[Callable[..., Any], Sequence[str], Any]]:
