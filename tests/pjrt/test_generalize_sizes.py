@@ -100,6 +100,18 @@ def test_a_kernel_that_changes_with_the_array(mode: str) -> None:
     assert how.count("compiled") == 1 and how.count("compiled_symbolic") <= 1 + (mode == "same"), how
 
 
+def test_an_array_in_the_middle_of_a_padding() -> None:
+    """Each end has a half of what the result's size leaves."""
+
+    def centred(x: Any) -> Any:
+        left = 64 - x.shape[0]
+        return jnp.pad(x, (left // 2, left - left // 2))
+
+    stream = Stream(centred)
+    how = [stream.check(draw(n)) for n in (5, 7, 4, 1, 18)]
+    assert how == ["compiled", "compiled_symbolic", "instance", "instance", "instance"]
+
+
 def test_clearing_forgets_the_functions() -> None:
     LEDGER.explain(artifact(jnp.sin, [draw(3)]))
     assert LEDGER.rows()
