@@ -23,7 +23,10 @@ TRANSFORMED: dict[str, Variant] = {
         ),
         of("n, m"),
     ),
-    "while by data": (lambda x: lax.while_loop(lambda v: jnp.sum(v) < 50, lambda v: v * 1.5 + 0.1, x), of("n, m")),
+    "while by data": (
+        lambda x: lax.while_loop(lambda v: (0 < jnp.sum(v)) & (jnp.sum(v) < 50), lambda v: v * 1.5 + 0.1, x),
+        of("n, m"),
+    ),
     "fori": (lambda x: lax.fori_loop(0, x.shape[0], lambda i, v: v.at[i].add(v[i - 1]), x), of("n, m")),
     "fori unrolled": (lambda x: lax.fori_loop(0, 6, lambda i, v: v * 0.5 + i, x, unroll=2), of("n, m")),
     "scan": (lambda x: lax.scan(lambda c, v: (c * 0.9 + v, c.sum()), jnp.zeros(x.shape[1]), x), of("n, m")),

@@ -66,6 +66,14 @@ def test_real(n: int) -> None:
         near(executable(x), (np.fft.rfft(x), x, np.fft.hfft(x, n)), 16)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_lines_without_elements(dtype: str) -> None:
+    """A length of 0 has no factors to be found."""
+    for function in (jnp.fft.fft, jnp.fft.ifft, jnp.fft.fft2, lambda x: jnp.fft.fft(x, axis=0)):
+        check(function, "b, 0", dtype, [(1, 0), (3, 0)])
+        check(function, "0, 4", dtype, [(0, 4)])
+
+
 def test_imaginary_parts_that_cannot_be() -> None:
     """A transform back to reals ignores the imaginary parts of the first element and the middle one."""
     for n in (8, 9):

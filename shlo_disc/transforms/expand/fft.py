@@ -63,8 +63,10 @@ def _call(value: ir.Value, result: ir.Type, kind: int, *, rank: int, skip: int =
     wide = "f64" in str(element_type_of(value))
     dims = dims_of(value if kind == REAL_TO_COMPLEX else result)
     axes = range(len(dims) - skip - rank, len(dims) - skip)
-    needs = [_workspace(dims[a], product(d for i, d in enumerate(dims) if i != a), 8 if wide else 4) for a in axes]
-    workspace = Expr.maximum(*needs) if product(dims).constant != 0 else Expr.const(0)
+    workspace = Expr.const(0)
+    if product(dims).constant != 0:
+        needs = (_workspace(dims[a], product(d for i, d in enumerate(dims) if i != a), 8 if wide else 4) for a in axes)
+        workspace = Expr.maximum(*needs)
     parameters = {"kind": kind, "inverse": int(inverse), "rank": rank, "skip": skip}
     return library_call("fft_f64" if wide else "fft_f32", [value], [result], parameters, workspace)[0]
 
@@ -82,7 +84,7 @@ def _workspace(length: Expr, lines: Expr, size: int) -> Expr:
 
 
 def _scratch(length: int) -> int:
-    """Values of scratch: at most a convolution of the next power of two, twice."""
+    """Values of scratch for a length of at least 1: at most a convolution of the next power of two, twice."""
     rest = length
     for factor in range(2, SMALL_FACTOR + 1):
         while rest % factor == 0:
