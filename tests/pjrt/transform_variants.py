@@ -24,7 +24,7 @@ TRANSFORMED: dict[str, Variant] = {
         of("n, m"),
     ),
     "while by data": (
-        lambda x: lax.while_loop(lambda v: (0 < jnp.sum(v)) & (jnp.sum(v) < 50), lambda v: v * 1.5 + 0.1, x),
+        lambda x: lax.while_loop(lambda v: (jnp.sum(v) > 0) & (jnp.sum(v) < 50), lambda v: v * 1.5 + 0.1, x),
         of("n, m"),
     ),
     "fori": (lambda x: lax.fori_loop(0, x.shape[0], lambda i, v: v.at[i].add(v[i - 1]), x), of("n, m")),
