@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.fft
 import numpy as np
 import pytest
 from jax import lax
@@ -98,6 +99,14 @@ def test_a_kernel_that_changes_with_the_array(mode: str) -> None:
     stream = Stream(lambda x, w: jnp.convolve(x, w, mode))
     how = [stream.check(draw(n), draw(k)) for n, k in ((6, 5), (9, 7), (8, 3), (5, 4), (12, 2), (4, 1))]
     assert how.count("compiled") == 1 and how.count("compiled_symbolic") <= 1 + (mode == "same"), how
+
+
+@pytest.mark.parametrize("transform", [jax.scipy.fft.dct, jax.scipy.fft.idct, jnp.fft.rfft2, jnp.fft.fft])
+def test_transforms_of_squares(transform: Callable[..., Any]) -> None:
+    """A length is that of the lines, whichever other sizes it equals in the samples."""
+    stream = Stream(lambda x: transform(jnp.concatenate([x[:, ::2], x[:, 1::2]], 1)))
+    how = [stream.check(draw(n, n)) for n in (5, 8, 7, 10)]
+    assert how == ["compiled", "compiled_symbolic", "instance", "instance"]
 
 
 def test_an_array_in_the_middle_of_a_padding() -> None:

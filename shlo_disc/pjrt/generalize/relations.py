@@ -212,6 +212,16 @@ def _dynamic_update_slice(r: Relations, op: ir.OpView, position: int) -> None:
     _whole(r, r.samples.dims.get(op.operands[1], []), op.operands[0])
 
 
+def _fft(r: Relations, op: ir.OpView, position: int) -> None:
+    """The lengths are sizes of the operand and of the result, but for the last one of that of the two that is halved."""
+    lengths = r.samples.attributes[position, "fft_length"]
+    kind = str(stablehlo.FftTypeAttr(op.attributes["fft_type"]).value)
+    operand, result = r.operand(op, position, 0), r.samples.dims[op.results[0]]
+    for sizes, halved in ((operand, "IRFFT"), (result, "RFFT")):
+        whole = slice(-1 if kind == halved else None)
+        r.join_all(lengths[whole], sizes[-len(lengths) :][whole])
+
+
 def _gather(r: Relations, op: ir.OpView, position: int) -> None:
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     stated = r.samples.attributes[position, "slice_sizes"]
@@ -248,6 +258,7 @@ _MORE: dict[str, Callable[[Relations, ir.OpView, int], None]] = {
     "stablehlo.custom_call": _custom_call,
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,
+    "stablehlo.fft": _fft,
     "stablehlo.gather": _gather,
     "stablehlo.reshape": _reshape,
     "stablehlo.slice": _slice,
