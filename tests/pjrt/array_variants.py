@@ -65,10 +65,10 @@ for _mode in ("fill", "clip", "wrap", None):
             with_indices("n, 3"),
         ),
     }
-for _mode in ("fill", "clip", "wrap", "drop"):
+for _mode in ("fill", "clip", "drop"):
     ARRAYS[f"at get {_mode}"] = (lambda x, i, mode=_mode: x.at[i].get(mode=mode), with_indices("n, m"))
 for _op in ("set", "add", "multiply", "min", "max", "divide", "power"):
-    for _mode in ("drop", "clip", "wrap", None):
+    for _mode in ("drop", "clip", None):
         ARRAYS[f"at {_op} {_mode}"] = (
             lambda x, y, i, op=_op, mode=_mode: getattr(x.at[jnp.sort(i)], op)(y if op != "set" else 1.5, mode=mode),
             with_indices("n", "m"),

@@ -62,7 +62,7 @@ OPS |= {
         lambda x, w: lax.conv_general_dilated(x, w, (1,), [(w.shape[2] - 1,) * 2]),
         of("2, 3, n", "4, 3, m"),
     ),
-    "conv dilated": (lambda x, w: lax.conv_general_dilated(x, w, (1,), "SAME", (2,), (3,)), of("2, 3, n", "4, 3, 2")),
+    "conv dilated": (lambda x, w: lax.conv_general_dilated(x, w, (1,), [(1, 2)], (2,), (3,)), of("2, 3, n", "4, 3, 2")),
     "conv transpose": (lambda x, w: lax.conv_transpose(x, w, (2,), "SAME"), of("2, n, 3", "3, 3, 4")),
     "conv transpose valid": (lambda x, w: lax.conv_transpose(x, w, (3,), "VALID"), of("2, n, 3", "2, 3, 4")),
     "conv groups": (

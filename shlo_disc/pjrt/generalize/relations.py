@@ -213,7 +213,7 @@ def _dynamic_update_slice(r: Relations, op: ir.OpView, position: int) -> None:
 
 
 def _fft(r: Relations, op: ir.OpView, position: int) -> None:
-    """The lengths are sizes of the operand and of the result, but for the last one of that of the two that is halved."""
+    """The lengths are sizes of the operand and of the result, but for the last one of a result or operand of halves."""
     lengths = r.samples.attributes[position, "fft_length"]
     kind = str(stablehlo.FftTypeAttr(op.attributes["fft_type"]).value)
     operand, result = r.operand(op, position, 0), r.samples.dims[op.results[0]]
