@@ -46,7 +46,7 @@ MORE_PROGRAMS = dict.fromkeys(
     (
         "fft n", "gather windows", "index steps", "lax.slice", "pad maximum to a multiple", "pad mean to a multiple",
         "pad median to a multiple", "pad minimum to a multiple", "resize", "roll -7", "scatter windows",
-        "scipy.linalg.lu_factor", "scipy.signal.stft",
+        "reduce_window SAME_LOWER 2", "scipy.linalg.lu_factor", "scipy.signal.stft",
     ),
     5,
 )  # fmt: skip
