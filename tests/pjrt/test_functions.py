@@ -49,7 +49,7 @@ class Worker:
             reason = f"status {process.returncode}" if is_ready else f"no result after {_SECONDS:g} seconds"
             return [f"the process ended: {reason}: {self._errors.read()[-4000:]}"]
         found: dict[str, Any] = json.loads(line)
-        assert found["row"] == row and found["calls"], found
+        assert found["row"] == row, found
         return list(found["faults"])
 
     def stop(self) -> None:
