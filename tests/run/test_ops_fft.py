@@ -72,6 +72,8 @@ def test_lines_without_elements(dtype: str) -> None:
     for function in (jnp.fft.fft, jnp.fft.ifft, jnp.fft.fft2, lambda x: jnp.fft.fft(x, axis=0)):
         check(function, "b, 0", dtype, [(1, 0), (3, 0)])
         check(function, "0, 4", dtype, [(0, 4)])
+    back = lambda x: lax.fft(x, "IRFFT", (0,))  # noqa: E731
+    check(back, "3, 0", dtype, [(3, 0)])
 
 
 def test_imaginary_parts_that_cannot_be() -> None:

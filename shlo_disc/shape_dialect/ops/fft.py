@@ -59,12 +59,16 @@ def _infer_custom_fft(p: Propagation, op: ir.OpView) -> list[Dims]:
 
 
 def _result(p: Propagation, op: ir.OpView, kind: str, dims: Dims, lengths: list[Expr]) -> Dims:
-    """The sizes of the result; a transform back to reals starts from half of the last axis and one."""
-    given = [*lengths[:-1], lengths[-1] // 2 + 1] if kind == "IRFFT" else lengths
+    """The sizes of the result; a transform back to reals starts from half of the last axis and one.
+
+    Of a length of 0, which StableHLO allows, the half is 0, too.
+    """
+    half = lengths[-1] // 2 + 1 if lengths[-1].constant != 0 else lengths[-1]
+    given = [*lengths[:-1], half] if kind == "IRFFT" else lengths
     for size, length in zip(dims[len(dims) - len(given) :], given, strict=True):
         p.equal(size, length, op)
     if kind == "RFFT":
-        return (*dims[:-1], lengths[-1] // 2 + 1)
+        return (*dims[:-1], half)
     return (*dims[:-1], lengths[-1]) if kind == "IRFFT" else dims
 
 
