@@ -198,3 +198,21 @@ def test_weights_are_rounded_as_without_fusions() -> None:
 def test_programs_next_to_these_stay(function: Callable[..., Any]) -> None:
     specs = [("m, 40", "float32"), ("40, 24", "int8"), ("24", "float32")]
     assert not narrow_kernels(compiled(function, specs))
+
+
+@pytest.mark.parametrize("right", ["float8_e4m3fn", "float8_e5m2"])
+def test_both_sides_are_floats_of_8_bits(right: str) -> None:
+    """They become bf16, which has all of them."""
+
+    def stored(x: Any, w: Any) -> Any:
+        return lax.dot_general(x, w, (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32)
+
+    k, n = 64, 24
+    w = np.linspace(-3, 3, k * n).reshape(k, n).astype(np.float32).astype(right)
+    calls = [(np.random.default_rng(m).standard_normal((m, k)).astype(np.float32).astype("float8_e4m3fn"), w)
+             for m in (1, 17, 70)]  # fmt: skip
+    for function in (stored, lambda x, w: stored(-x, -w)):
+        executable = compiled(function, [(f"m, {k}", "float8_e4m3fn"), (f"{k}, {n}", right)], strict=True)
+        for (x, _), got in zip(calls, run_on_gpu(executable, calls), strict=True):
+            exact = x.astype(np.float64) @ w.astype(np.float64)
+            np.testing.assert_allclose(got, exact, rtol=1e-5, atol=1e-5 * abs(exact).max())

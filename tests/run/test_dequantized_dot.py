@@ -7,6 +7,7 @@ block. Sums of up to 400 terms are compared with those of float64.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -219,3 +220,41 @@ def test_random_products(seed: int) -> None:
     executable = compiled(program, threads=int(rng.choice([1, 2, 5])))
     assert is_fused(executable)
     check(program, executable, rng.choice([1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 31, 32, 33, 34, 100, 129, 200], 5).tolist())
+
+
+@pytest.mark.parametrize("result", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("left", "right"), list(itertools.product(("float8_e4m3fn", "float8_e5m2"), repeat=2)))
+def test_both_sides_are_floats_of_8_bits(left: str, right: str, result: str) -> None:
+    """Products are exact in f32: with a stored weight by the function, and of two computed sides."""
+
+    def stored(x: Any, w: Any) -> Any:
+        return lax.dot_general(x, w, (((1,), (0,)), ((), ())), preferred_element_type=result)
+
+    def computed(x: Any, w: Any) -> Any:
+        return stored(-x, jnp.concatenate([w, w], 1))
+
+    k, n = 96, 40
+    w = np.linspace(-3, 3, k * n).reshape(k, n).astype(np.float32).astype(right)
+    for function in (stored, computed):
+        executable = shlo_disc.compile(function, args=((f"m, {k}", left), (f"{k}, {n}", right)))
+        assert ("dequantized_dot" in [kernel.name for kernel in executable.kernels]) == (function is stored)
+        for m in (1, 3, 17, 40):
+            x = np.random.default_rng(m).standard_normal((m, k)).astype(np.float32).astype(left)
+            got = np.asarray(executable(x, w))
+            assert got.dtype == result
+            exact = x.astype(np.float64) @ w.astype(np.float64) * (1 if function is stored else -1)
+            exact = exact if function is stored else np.concatenate([exact, exact], 1)
+            step = 2.0**-7 if result == "bfloat16" else 2.0**-18
+            np.testing.assert_allclose(got.astype(np.float64), exact, rtol=step, atol=step * abs(exact).max())
+
+
+def test_floats_of_8_bits_that_are_no_numbers() -> None:
+    x = np.zeros((2, 32), np.float32)
+    x[0, :3] = np.nan, 1, 2
+    x[1, 5] = 57344
+    w = np.zeros((32, 8), np.float32)
+    w[5, :3], w[1, 3] = (np.inf, -57344, 57344), 1
+    sides = x.astype("float8_e5m2"), w.astype("float8_e5m2")
+    function = lambda x, w: lax.dot_general(x, w, (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32)  # noqa: E731
+    executable = shlo_disc.compile(function, args=(("m, 32", "float8_e5m2"), ("32, 8", "float8_e5m2")))
+    np.testing.assert_array_equal(executable(*sides), jax.jit(function)(*sides))

@@ -18,7 +18,7 @@ from shlo_disc.shape_dialect.utils.product_tiles import at_most
 from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.simplify.index_digits import Place, Read, places, source_of, whole
-from shlo_disc.transforms.simplify.narrow_integers import Integers, integers_of
+from shlo_disc.transforms.simplify.narrow_integers import FLOATS_OF_8_BITS, Integers, integers_of
 
 MOST_ROWS_BESIDE_TILES = 32
 """Rows of bf16 that multiply narrow weights where tiles (AMX) would multiply weights that are written."""
@@ -127,6 +127,11 @@ class DequantizedProduct:
         )
 
     @property
+    def has_narrow_rows(self) -> bool:
+        """Tells whether the other operand has floats of 8 bits, all of which bf16 has."""
+        return str(element_type_of(self.other)) in FLOATS_OF_8_BITS
+
+    @property
     def group(self) -> int:
         """The rows that share a scale and a zero point."""
         return min((layout.group for layout in self.layouts if layout is not None), default=self.rows)
@@ -137,11 +142,15 @@ DEQUANTIZED: Pattern[DequantizedProduct] = Pattern(
 )
 
 
-@DEQUANTIZED.requires("the product is one of f32, bf16 or f16 without batches, whose sums no algorithm prescribes")
+@DEQUANTIZED.requires(
+    "the product is one of floats, of 8 bits too, without batches, whose sums no algorithm prescribes"
+)
 def _is_of_floats(found: DequantizedProduct) -> bool:
     left, right, result = (str(element_type_of(v)) for v in (*found.op.operands, found.op.results[0]))
     batches = list(found.numbers.lhs_batching_dimensions)
     are_floats = left == right and left in FLOATS and result in (left, "f32")
+    are_narrow = found.has_narrow_rows and right in FLOATS_OF_8_BITS and result in ("f32", "bf16")
+    are_floats |= are_narrow and not policy().product_tile
     return are_floats and not batches and "algorithm" not in found.op.attributes
 
 

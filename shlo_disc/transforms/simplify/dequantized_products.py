@@ -116,6 +116,6 @@ def _attributes(found: DequantizedProduct) -> dict[str, int]:
         "step": 2 if found.half == 1 else 1,
         "group": found.group,
         "rounding": FLOATS.index(found.rounding),
-        "bf16": int(str(element_type_of(found.other)) == "bf16"),
+        "bf16": int(found.has_narrow_rows or str(element_type_of(found.other)) == "bf16"),
         "vector_bits": policy().vector_bits,
     }

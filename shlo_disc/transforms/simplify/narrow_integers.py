@@ -23,7 +23,7 @@ from shlo_disc.transforms.simplify.index_digits import Digit, Read, source_of, s
 CODES = ("i8", "ui8", "i4", "ui4", "i4 pairs", "ui4 pairs", "f8E4M3FN", "f8E5M2")
 """As `Code` in runtime/native/kernels/dequantized_kernels.h."""
 
-_FLOATS_OF_8_BITS = ("f8E4M3FN", "f8E5M2")
+FLOATS_OF_8_BITS = ("f8E4M3FN", "f8E5M2")
 """Floats of 8 bits that f16, bf16 and f32 have."""
 
 _SIGNIFICANT = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
@@ -71,7 +71,7 @@ def integers_of(read: Read) -> Integers | None:
     element, stored = str(element_type_of(found.value)), _stored(found)
     if element not in CODES or stored is None:
         return None
-    return Integers(stored, element, *(_range(element) if element not in _FLOATS_OF_8_BITS else (0, 0)))
+    return Integers(stored, element, *(_range(element) if element not in FLOATS_OF_8_BITS else (0, 0)))
 
 
 def _range(element: str) -> tuple[int, int]:
@@ -82,7 +82,7 @@ def _range(element: str) -> tuple[int, int]:
 
 def _holds(element: ir.Type, found: Integers) -> bool:
     """Tells whether a type has all the values, exactly; floats less a zero point that is a float have it themselves."""
-    if found.code in _FLOATS_OF_8_BITS:
+    if found.code in FLOATS_OF_8_BITS:
         return str(element) in ("f16", "bf16", "f32")
     if not found.has_range:
         return str(element) == "f32"
@@ -99,7 +99,7 @@ def _holds(element: ir.Type, found: Integers) -> bool:
 def _less(found: Integers, op: ir.Operation, read: Read) -> Integers | None:
     """Integers less a zero point: an integer of any type, or an f32 that is subtracted from an f32."""
     zero = source_of(Read(op.operands[1], read.at))
-    if zero is None or found.zero is not None or found.code in _FLOATS_OF_8_BITS:
+    if zero is None or found.zero is not None or found.code in FLOATS_OF_8_BITS:
         return None
     limits = _limits(zero)
     if limits is None:

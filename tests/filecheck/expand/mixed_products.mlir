@@ -77,3 +77,21 @@ func.func @main(%x: tensor<?x?xi8, [@m, @k]>, %y: tensor<?x?xf32, [@k, @n]>) -> 
       : (tensor<?x?xi8, [@m, @k]>, tensor<?x?xf32, [@k, @n]>) -> tensor<?x?xf32>
   return %0 : tensor<?x?xf32>
 }
+
+// -----
+
+// Floats of 8 bits become f32, of which products are sums.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[A:\w+]]: tensor<?x?xf8E5M2, [@m, @k]>,
+// CHECK-SAME: %[[B:\w+]]: tensor<?x?xf8E5M2, [@k, @n]>) -> tensor<?x?xf32, [@m, @n]> {
+// CHECK-NEXT: %[[CONVERT:\w+]] = stablehlo.convert %[[A]] : (tensor<?x?xf8E5M2, [@m, @k]>)
+// CHECK-SAME: -> tensor<?x?xf32, [@m, @k]>
+// CHECK-NEXT: %[[CONVERT2:\w+]] = stablehlo.convert %[[B]] : (tensor<?x?xf8E5M2, [@k, @n]>)
+// CHECK-SAME: -> tensor<?x?xf32, [@k, @n]>
+// CHECK-NEXT: %[[DOT:\w+]] = stablehlo.dot_general %[[CONVERT]], %[[CONVERT2]], contracting_dims = [1] x [0]
+// CHECK-NEXT: return %[[DOT]] : tensor<?x?xf32, [@m, @n]>
+func.func @main(%x: tensor<?x?xf8E5M2, [@m, @k]>, %y: tensor<?x?xf8E5M2, [@k, @n]>) -> tensor<?x?xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+      : (tensor<?x?xf8E5M2, [@m, @k]>, tensor<?x?xf8E5M2, [@k, @n]>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
