@@ -12,7 +12,7 @@ from jax import lax
 import shlo_disc
 from tests.unit.transforms.deciding import Function, compiled, taken
 
-X, STACK, ODD = "s, 64", "5, 64, 64", "5, 7, 7"
+X, STACK, ODD = "3, 64", "5, 64, 64", "5, 7, 7"
 
 
 def at_a_number(x: Any, w: Any) -> Any:
@@ -63,11 +63,13 @@ def at_a_place_of_8_bits(x: Any, w: Any) -> Any:
 
 REFUSED: list[tuple[str, Function, tuple[str, ...]]] = [
     ("are-dense", columns, (X, "64, 64")),
-    ("are-dense", at_a_number, ("s, 7", ODD)),
-    ("are-dense", in_a_loop, ("s, 7", ODD)),
+    ("are-dense", at_a_number, ("3, 7", ODD)),
+    ("are-dense", in_a_loop, ("3, 7", ODD)),
     ("begin-at-integers", at_a_place_of_8_bits, (X, STACK)),
     ("are-for-products", also_returned, (X, STACK)),
     ("are-for-products", also_read_by_a_loop, (X, STACK)),
+    ("have-few-rows", at_a_number, ("s, 64", STACK)),
+    ("have-few-rows", in_a_loop, ("5, 64", STACK)),
 ]
 
 
