@@ -63,7 +63,15 @@ def compiled(**options: Any) -> None:
     shlo_disc.compile(f, args=(("b, 7", "float32"),), options=shlo_disc.Options(**options))
 
 
-def test_a_line_for_each_stage_that_is_gone_in_the_end(terminal: Terminal) -> None:
+def test_a_line_for_each_stage_that_is_gone_in_the_end(monkeypatch: pytest.MonkeyPatch, terminal: Terminal) -> None:
+    """Kernels are made more slowly here, for a stage of a few milliseconds has no line where the machine is busy."""
+    advance = progress.advance
+
+    def slowly() -> None:
+        advance()
+        time.sleep(0.05)
+
+    monkeypatch.setattr(progress, "advance", slowly)
     compiled()
     stages = {re.fullmatch(r"compiling f: (\w+)(?:, \d of \d)?, \d+ s", line)[1] for line in terminal.lines()}  # type: ignore[index]
     assert {"import", "kernels", "codegen"} <= stages
