@@ -24,6 +24,7 @@ namespace disc {
 
 namespace {
 
+using dequantized::ByteRows;
 using dequantized::Code;
 using dequantized::kFewestTerms;
 using dequantized::Parameter;
@@ -331,13 +332,26 @@ private:
     return of;
   }
 
+  /// The rows of bytes of a part, one behind the other in memory of this thread, as far as that has room. Strips read a
+  /// line of each row at a time: of rows that lie pages apart, that takes longer than to copy them first.
+  ByteRows rows_of(const Part &part) const {
+    ByteRows rows = w_.byte_rows();
+    auto *copy = reinterpret_cast<uint8_t *>(Scratch::slab());
+    if (w_.has_dense_columns || copy == nullptr || w_.bytes() * part.columns > gemm::kSlabBytes)
+      return rows;
+    for (int64_t r = 0; r < w_.bytes(); ++r)
+      std::copy_n(rows.at(r, part.column), part.columns, copy + r * part.columns);
+    return {copy, part.columns, part.column};
+  }
+
   void multiply_strips(const Part &part, float *sums, const Scratch &scratch) const {
+    ByteRows bytes = rows_of(part);
     float *rows_copy = sums + block_.sums_bytes() / 4, *row_panels = scratch.row_panels<float>();
     const float *a = a_ + part.row * w_.k;
     if (pairs_) {
       auto words = [](float *memory) { return reinterpret_cast<uint32_t *>(memory); };
       using dequantized::PairOperands;
-      PairOperands operands(w_, *kernels_, rounding_, table_.data(), a, part.rows, part.column, row_panels);
+      PairOperands operands(w_, bytes, *kernels_, rounding_, table_.data(), a, part.rows, part.column, row_panels);
       strips::Block<uint32_t> block{part.rows,    part.columns,     PairOperands::terms(w_),   words(sums),
                                     block_.step(), words(rows_copy), scratch.panel<uint32_t>()};
       return strips::multiply(strips::bf16_pairs::kKernels<uint32_t>, block, operands);
@@ -345,7 +359,7 @@ private:
     strips::Block<float> block{part.rows, part.columns, w_.k, sums, block_.step(), rows_copy, scratch.panel<float>()};
     const auto &kernels = wide_ ? strips::avx512::kKernels<float> : strips::avx2::kKernels<float>;
     strips::multiply(kernels, block,
-                     dequantized::Operands{w_, *kernels_, rounding_, table_.data(), a, part.rows, part.column,
+                     dequantized::Operands{w_, bytes, *kernels_, rounding_, table_.data(), a, part.rows, part.column,
                                            scratch.sums<float>(), row_panels});
   }
 

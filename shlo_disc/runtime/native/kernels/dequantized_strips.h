@@ -14,6 +14,7 @@ namespace disc::dequantized {
 /// The operands of strips::multiply. Its terms are bytes, and of each range of them the halves one behind the other.
 struct Operands {
   const Weight &w;
+  ByteRows bytes; // where W has no dense columns
   const Kernels &kernels;
   Rounding rounding;
   const float *table;
@@ -43,7 +44,7 @@ struct Operands {
       if (r == past)
         parameters.find_row(w, begin + r, first, range.present), past = r + w.rest(begin + r);
       std::array<float *, 2> rows_of = {target + r * range.width, target + (count + r) * range.width};
-      dequantise(w.q + (begin + r) * w.n + first, parameters.scale, parameters.zero, table, range.present, rows_of);
+      dequantise(bytes.at(begin + r, first), parameters.scale, parameters.zero, table, range.present, rows_of);
     }
   }
 
@@ -68,9 +69,9 @@ public:
   int64_t b_step = 0;
 
   /// `columns_copy`: memory of a strip.
-  PairOperands(const Weight &w, const Kernels &kernels, Rounding rounding, const float *table, const float *a,
-               int64_t rows, int64_t column, float *columns_copy)
-      : w_(w), dequantise_(kernels.dequantise[static_cast<size_t>(rounding)]),
+  PairOperands(const Weight &w, const ByteRows &bytes, const Kernels &kernels, Rounding rounding, const float *table,
+               const float *a, int64_t rows, int64_t column, float *columns_copy)
+      : w_(w), bytes_(bytes), dequantise_(kernels.dequantise[static_cast<size_t>(rounding)]),
         dequantise_column_(kernels.dequantise_column[static_cast<size_t>(rounding)]), table_(table), a_(a), rows_(rows),
         column_(column), columns_copy_(columns_copy) {}
 
@@ -141,7 +142,7 @@ private:
         }
         if (r >= past)
           parameters.find_row(w_, r, first, range.present), past = r + w_.rest(r);
-        dequantise_(w_.q + r * w_.n + first, parameters.scale, parameters.zero, table_, range.present,
+        dequantise_(bytes_.at(r, first), parameters.scale, parameters.zero, table_, range.present,
                     {weights[of], weights[1]});
       }
       pair_up(weights[0], weights[1], range.width, target + p * range.width);
@@ -171,6 +172,7 @@ private:
   }
 
   const Weight &w_;
+  ByteRows bytes_;
   Dequantise dequantise_;
   DequantiseColumn dequantise_column_;
   const float *table_;

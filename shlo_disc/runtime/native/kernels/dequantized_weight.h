@@ -86,6 +86,14 @@ private:
   float number_ = 0;
 };
 
+/// Rows of bytes, `step` apart, from `column` on.
+struct ByteRows {
+  const uint8_t *q;
+  int64_t step, column;
+
+  const uint8_t *at(int64_t r, int64_t n) const { return q + r * step + (n - column); }
+};
+
 /// W. Rows of bytes hold an element of a row each, or of two: element h of byte row r is in row r * step + h * half.
 struct Weight {
   const uint8_t *q;
@@ -107,6 +115,8 @@ struct Weight {
   }
   int64_t column_step() const { return has_dense_columns ? bytes() : 1; }
   int64_t row_step() const { return has_dense_columns ? 1 : n; }
+
+  ByteRows byte_rows() const { return {q, n, 0}; }
 
   /// Bytes of a dense column, from r on, for what makes floats of them.
   Columns column(int64_t r, int64_t count, int64_t number, const Pair &scale, const Pair &zero,
