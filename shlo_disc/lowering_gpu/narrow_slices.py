@@ -44,17 +44,17 @@ class BytesOfSlice:
 
     @property
     def size(self) -> int:
-        """All of them."""
+        """The number of bytes."""
         return self.rows * self.columns
 
     @property
     def near(self) -> int:
-        """Neighbours in memory."""
+        """The number of neighbours in memory."""
         return self.rows if self.weight.by_columns else self.columns
 
     @property
     def piece(self) -> int:
-        """Those of a thread."""
+        """The bytes of a thread."""
         return min(WHOLE, self.size // THREADS)
 
     @property

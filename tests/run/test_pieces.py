@@ -13,7 +13,7 @@ import pytest
 from jax import lax
 
 import shlo_disc
-from shlo_disc.transforms.memory import pieces
+from shlo_disc.transforms import decisions
 
 Function = Callable[..., Any]
 Specs = Sequence[tuple[str, str]]
@@ -25,7 +25,7 @@ EXTREMES = (0, 2, -1, -3, 7, 2**31 - 1, -(2**31))
 @pytest.fixture(autouse=True)
 def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has matrix products of any number of rows read pieces: numbers do not depend on it."""
-    monkeypatch.setattr(pieces, "MOST_ROWS", None)
+    monkeypatch.setattr(decisions, "TURNED_OFF", {"piece.have-few-rows"})
 
 
 def random(*shape: int, dtype: str = "float32", seed: int = 0) -> Any:

@@ -9,7 +9,7 @@ has a kernel of its own. Other kernels read through slices anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from shlo_disc.shape_dialect.compile_state import policy
@@ -37,9 +37,9 @@ from shlo_disc.transforms.memory.cuts import CUTS, Cut, cut_of
 ALIGNMENT = 64
 """Bytes between pieces: values of the arena lie as far apart."""
 
-MOST_ROWS: int | None = 4
-"""Rows of a matrix product that reads a piece; None for any. More read a matrix in strips, whose lines lie pages apart:
-faster from a copy, which lies in the caches and in huge pages."""
+MOST_ROWS = 4
+"""Rows of a matrix product that reads a piece. More read a matrix in strips, whose lines lie pages apart: faster from a
+copy, which lies in the caches and in huge pages."""
 
 MOST_STARTS = 16
 """Elements of a list of integers that say where a piece begins."""
@@ -91,10 +91,8 @@ def _are_for_products(found: Pieces) -> bool:
 
 @TAKE_PIECE.requires("matrix products have few rows")
 def _have_few_rows(found: Pieces) -> bool:
-    if (most := MOST_ROWS) is None:
-        return True
     rows = [size for reader in found.readers if reader is not None for size in _rows(reader, found.functions)]
-    return all(found.facts.prove(Relation.le(size, most)) is True for size in rows)
+    return all(found.facts.prove(Relation.le(size, MOST_ROWS)) is True for size in rows)
 
 
 def view_pieces(module: ir.Module, facts: Facts, decisions: Decisions) -> None:
@@ -135,23 +133,21 @@ def _candidate(call: ir.Operation, functions: Functions, facts: Facts) -> Pieces
         return None
     if not all(isinstance(cut.source.owner, ir.Block) for cut in cuts):
         return None
-    others = _makers(value for cut in cuts for value in (start.value for start in cut.data))
+    others = _makers(function.entry_block, {start.value for cut in cuts for start in cut.data})
     readers = [reader for result in call.results for reader, _ in readers_of(result)]
     is_call = [reader.name == "func.call" and reader.block == call.block for reader in readers]
     called = [functions[callee_of(r)] if calls else None for r, calls in zip(readers, is_call, strict=True)]
     return Pieces(call, function, cuts, others, called, functions, facts)
 
 
-def _makers(values: Iterable[ir.Value]) -> list[ir.Operation]:
-    """The ops that values are computed by, in the order of their block."""
-    found: set[ir.Operation] = set()
-    left = list(values)
-    while left:
-        owner = left.pop().owner
-        if not isinstance(owner, ir.Block) and owner.operation not in found:
-            found.add(owner.operation)
-            left += owner.operands
-    return [op.operation for made in list(found)[:1] for op in made.block.operations if op.operation in found]
+def _makers(block: ir.Block, values: set[ir.Value]) -> list[ir.Operation]:
+    """The ops of a block by which values are computed, in their order."""
+    found: list[ir.Operation] = []
+    for op in reversed(list(block.operations)):
+        if not values.isdisjoint(op.results):
+            found.insert(0, op.operation)
+            values = values.union(op.operands)
+    return found
 
 
 def _is_product(function: func.FuncOp) -> bool:

@@ -70,7 +70,7 @@ class _Weight:
         self.sizes = tuple(map(Expr.const, along))
 
     def integers(self) -> ir.Value:
-        """Those of the weight, as they are."""
+        """The integers of the weight, as they are."""
         data, code = self.found.integers.data.value, self.found.integers.code
         if self.half is None:
             return _of_bits(view(data, self.sizes), ir.Type.parse(code))

@@ -31,8 +31,9 @@ from shlo_disc.shape_dialect.ops.variants import variants_in
 from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import entry_block
+from shlo_disc.transforms import decisions
 from shlo_disc.transforms.decisions import TURNED_OFF
-from shlo_disc.transforms.memory import liveness, pieces
+from shlo_disc.transforms.memory import liveness
 from shlo_disc.verify import buffers, verify_buffers
 
 
@@ -146,7 +147,7 @@ def test_a_loop_whose_second_iteration_reads_what_the_first_has_overwritten() ->
 @pytest.fixture
 def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has matrix products of any number of rows read pieces."""
-    monkeypatch.setattr(pieces, "MOST_ROWS", None)
+    monkeypatch.setattr(decisions, "TURNED_OFF", {"piece.have-few-rows"})
 
 
 def piece(x: Any, w: Any) -> Any:
