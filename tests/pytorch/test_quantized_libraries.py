@@ -175,6 +175,17 @@ def test_scaled_products_by_rows() -> None:
     check(Module(function, w.to(torch.float8_e4m3fn), b), torch.randn(40, FEATURES), 1e-4)
 
 
+def test_scales_of_blocks_are_refused() -> None:
+    """One for 128 elements of each row of both sides: as many as rows and columns here, so they would broadcast."""
+    terms, rows = 2048, 16
+    x, w = (torch.randn(rows, terms).to(torch.float8_e4m3fn) for _ in range(2))
+    a, b = torch.rand(rows, terms // 128), torch.rand(terms // 128, rows)
+    function = lambda x, w, a, b: torch._scaled_mm(x, w.t(), a, b, out_dtype=torch.float32)  # noqa: E731
+    exported = torch.export.export(Module(function, w, a, b), (x,))
+    with pytest.raises(UnsupportedError, match="scales of blocks have no translation.*give one scale"):
+        shlo_disc.compile(exported)
+
+
 def configurations() -> list[Any]:
     quantization = pytest.importorskip("torchao.quantization")
     names = ("Int8WeightOnlyConfig", "Float8WeightOnlyConfig", "IntxWeightOnlyConfig",

@@ -137,9 +137,11 @@ def scaled_product(
     """A product of floats of 8 bits. Both matrices have a scale, or one for each row of x and column of y."""
     if scale_of_result is not None:
         raise t.refuse("a scaled product with a scale of the result has no translation", "multiply the result by it")
-    wide = torch.float32
+    wide, one = torch.float32, Expr.const(1)
     found = _product(t, x, y, wide)
-    dims = dims_of(found)
-    for scale in (scale_x, scale_y):
+    dims = rows, columns = dims_of(found)
+    for scale, of_each in ((scale_x, (rows, one)), (scale_y, (one, columns))):
+        if dims_of(scale) != of_each and any(size != one for size in dims_of(scale)):
+            raise t.refuse("scales of blocks have no translation", "give one scale, or one for each row and column")
         found = build.multiply(found, t.operand(scale, wide, dims))
     return t.convert(found if bias is None else build.add(found, t.operand(bias, wide, dims)), t.dtype)
