@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,16 @@ def program_rows(request: pytest.FixtureRequest) -> list[str]:
     """The programs whose rows in the file of a fixture this session runs, so that no others need run."""
     rows = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
     return [row.params["name"] for row in rows if row is not None and "name" in row.params]
+
+
+def outcomes_of(module: str, devices: int) -> Any:
+    """A fixture: the outcomes of the programs of a module whose rows a session runs; see `program_outcomes`."""
+
+    @pytest.fixture(scope="module", name="outcomes")
+    def outcomes(request: pytest.FixtureRequest) -> dict[str, str]:
+        return program_outcomes(module, devices, programs=program_rows(request))
+
+    return outcomes
 
 
 def program_outcomes(

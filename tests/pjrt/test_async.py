@@ -5,15 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pjrt.plugin import program_names, program_outcomes, program_rows, run_python
+from tests.pjrt.plugin import outcomes_of, program_names, run_python
 
 NAMES = program_names("async_programs.py")
-
-
-@pytest.fixture(scope="module")
-def outcomes(request: pytest.FixtureRequest) -> dict[str, str]:
-    """The outcomes of the programs whose rows this session runs."""
-    return program_outcomes("tests.pjrt.async_programs", devices=4, programs=program_rows(request))
+outcomes = outcomes_of("tests.pjrt.async_programs", devices=4)
 
 
 @pytest.mark.parametrize("name", NAMES)

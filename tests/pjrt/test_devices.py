@@ -5,17 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pjrt.plugin import program_names, program_outcomes, program_rows
+from tests.pjrt.plugin import outcomes_of, program_names
 
 NAMES = program_names(
     "device_programs.py", "unreduced_programs.py", "custom_partitioning_programs.py", "device_checks.py"
 )
-
-
-@pytest.fixture(scope="module")
-def outcomes(request: pytest.FixtureRequest) -> dict[str, str]:
-    """The outcomes of the programs whose rows this session runs."""
-    return program_outcomes("tests.pjrt.device_checks", devices=4, programs=program_rows(request))
+outcomes = outcomes_of("tests.pjrt.device_checks", devices=4)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,15 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.pjrt.plugin import program_names, program_outcomes, program_rows, run_python
+from tests.pjrt.plugin import outcomes_of, program_names, run_python
 
 NAMES = program_names("jax_programs.py", "layout_programs.py")
-
-
-@pytest.fixture(scope="module")
-def outcomes(request: pytest.FixtureRequest) -> dict[str, str]:
-    """The outcomes of the programs whose rows this session runs."""
-    return program_outcomes("tests.pjrt.jax_programs", devices=2, programs=program_rows(request))
+outcomes = outcomes_of("tests.pjrt.jax_programs", devices=2)
 
 
 @pytest.mark.parametrize("name", NAMES)
