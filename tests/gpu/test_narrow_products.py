@@ -216,3 +216,16 @@ def test_both_sides_are_floats_of_8_bits(right: str) -> None:
         for (x, _), got in zip(calls, run_on_gpu(executable, calls), strict=True):
             exact = x.astype(np.float64) @ w.astype(np.float64)
             np.testing.assert_allclose(got, exact, rtol=1e-5, atol=1e-5 * abs(exact).max())
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_convolutions_of_floats_of_8_bits(dtype: str) -> None:
+    def function(x: Any, w: Any) -> Any:
+        return lax.conv_general_dilated(x, w, (1, 1), "SAME", preferred_element_type=jnp.float32)
+
+    executable = compiled(function, [("b, 4, 8, 8", dtype), ("16, 4, 3, 3", dtype)], strict=True)
+    random = np.random.default_rng(0)
+    x, w = (random.standard_normal(shape).astype(np.float32).astype(dtype) for shape in ((2, 4, 8, 8), (16, 4, 3, 3)))
+    (got,) = run_on_gpu(executable, [(x, w)])
+    wanted = jax.jit(function)(x.astype(np.float32), w.astype(np.float32))
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-4)
