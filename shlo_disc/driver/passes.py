@@ -304,7 +304,7 @@ def _limit_memory(c: Compilation) -> None:
 @_pass("plan", "reuse")
 def _view_pieces(c: Compilation) -> None:
     """Read pieces of arrays where they lie, in products, on targets that do so."""
-    view_pieces(made(c.module), c.facts, c.decisions["reuse"])
+    view_pieces(made(c.module), c.decisions["reuse"])
 
 
 @_pass("plan", "reuse")

@@ -13,19 +13,12 @@ import pytest
 from jax import lax
 
 import shlo_disc
-from shlo_disc.transforms import decisions
 
 Function = Callable[..., Any]
 Specs = Sequence[tuple[str, str]]
 ROWS = (1, 3, 17, 64)
 X, STACK, INDEX = ("m, 64", "float32"), ("3, 64, 64", "float32"), ("", "int32")
 EXTREMES = (0, 2, -1, -3, 7, 2**31 - 1, -(2**31))
-
-
-@pytest.fixture(autouse=True)
-def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has matrix products of any number of rows read pieces: numbers do not depend on it."""
-    monkeypatch.setattr(decisions, "TURNED_OFF", {"piece.have-few-rows"})
 
 
 def random(*shape: int, dtype: str = "float32", seed: int = 0) -> Any:

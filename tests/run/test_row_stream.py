@@ -105,7 +105,7 @@ def held(executable: Any) -> int:
 
 
 @pytest.mark.parametrize(
-    ("rows", "uses"), [((2,), USES), ((1, 3, 2), USES), ((4, 70), USES), ((81, 130), USES // 2)], ids=str
+    ("rows", "uses"), [((2,), USES), ((1, 3, 2), USES), ((4, 70), USES), ((129, 150), USES // 2)], ids=str
 )
 def test_few_uses_take_no_memory(rows: tuple[int, ...], uses: int) -> None:
     """A large array is packed after many uses, by half as many where each packs it for itself, and never before."""

@@ -29,17 +29,12 @@ from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops.nested_blocks import all_blocks
 from shlo_disc.shape_dialect.ops.views import PIECE, readers_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
-from shlo_disc.shape_dialect.symbolic.facts import Facts, Relation
 from shlo_disc.shape_dialect.utils.regions import callee_of, entry_block
 from shlo_disc.transforms.decisions import Decisions, Pattern
 from shlo_disc.transforms.memory.cuts import CUTS, Cut, cut_of
 
 ALIGNMENT = 64
 """Bytes between pieces: values of the arena lie as far apart."""
-
-MOST_ROWS = 4
-"""Rows of a matrix product that reads a piece. More read a matrix in strips, whose lines lie pages apart: faster from a
-copy, which lies in the caches and in huge pages."""
 
 MOST_STARTS = 16
 """Elements of a list of integers that say where a piece begins."""
@@ -57,8 +52,6 @@ class Pieces(NamedTuple):
     cuts: list[Cut]
     others: list[ir.Operation]
     readers: list[func.FuncOp | None]
-    functions: Functions
-    facts: Facts
 
     @property
     def starts(self) -> list[ir.Value]:
@@ -89,13 +82,7 @@ def _are_for_products(found: Pieces) -> bool:
     return bool(found.readers) and all(reader is not None and _is_product(reader) for reader in found.readers)
 
 
-@TAKE_PIECE.requires("matrix products have few rows")
-def _have_few_rows(found: Pieces) -> bool:
-    rows = [size for reader in found.readers if reader is not None for size in _rows(reader, found.functions)]
-    return all(found.facts.prove(Relation.le(size, MOST_ROWS)) is True for size in rows)
-
-
-def view_pieces(module: ir.Module, facts: Facts, decisions: Decisions) -> None:
+def view_pieces(module: ir.Module, decisions: Decisions) -> None:
     """Put pieces in place of the kernels that copy them, in a fused module, on targets whose products read pieces."""
     if not policy().reads_pieces:
         return
@@ -104,7 +91,7 @@ def view_pieces(module: ir.Module, facts: Facts, decisions: Decisions) -> None:
     replaced: set[str] = set()
     for call in [op for block in all_blocks(entry_block(module)) for op in _calls(block)]:
         name = callee_of(call)
-        found = TAKE_PIECE.match(lambda c: _candidate(c, functions, facts), call)
+        found = TAKE_PIECE.match(lambda c: _candidate(c, functions), call)
         if found is None or not decisions.take(TAKE_PIECE.name, call):
             continue
         if found.computed and name not in starts:
@@ -121,7 +108,7 @@ def _calls(block: ir.Block) -> list[ir.Operation]:
     return [op.operation for op in block.operations if op.operation.name == "func.call"]
 
 
-def _candidate(call: ir.Operation, functions: Functions, facts: Facts) -> Pieces | None:
+def _candidate(call: ir.Operation, functions: Functions) -> Pieces | None:
     function = functions[callee_of(call)]
     if not isinstance(fusion_of(function), Loop):
         return None
@@ -137,7 +124,7 @@ def _candidate(call: ir.Operation, functions: Functions, facts: Facts) -> Pieces
     readers = [reader for result in call.results for reader, _ in readers_of(result)]
     is_call = [reader.name == "func.call" and reader.block == call.block for reader in readers]
     called = [functions[callee_of(r)] if calls else None for r, calls in zip(readers, is_call, strict=True)]
-    return Pieces(call, function, cuts, others, called, functions, facts)
+    return Pieces(call, function, cuts, others, called)
 
 
 def _makers(block: ir.Block, values: set[ir.Value]) -> list[ir.Operation]:
@@ -154,16 +141,6 @@ def _is_product(function: func.FuncOp) -> bool:
     what = fusion_of(function)
     has_product = isinstance(what, Dot | Convolution) and what.product is not None
     return has_product or isinstance(what, Gemm | Attention | Library)
-
-
-def _rows(function: func.FuncOp, functions: Functions) -> list[Expr]:
-    """The rows of the matrix products of a fusion, all that it has."""
-    what = fusion_of(function)
-    if isinstance(what, Gemm):
-        return [rows for call in _calls(function.entry_block) for rows in _rows(functions[callee_of(call)], functions)]
-    if isinstance(what, Convolution):
-        return [what.product.product.rows] if what.product is not None else []
-    return [what.product.rows] if isinstance(what, Dot) and what.product is not None else []
 
 
 def _is_small(value: ir.Value) -> bool:

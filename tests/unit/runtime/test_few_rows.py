@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Products of few rows or columns against float64 NumPy: each layout, with gaps, in batches, without a byte too far.
 
-Sizes lie on both sides of what the runtime decides at: 2, 3, 18, 48 and 80 rows, 64 columns, 128 terms, a vector,
+Sizes lie on both sides of what the runtime decides at: 2, 3, 18, 48 and 128 rows, 64 columns, 128 terms, a vector,
 strips of 1 to 8 vectors for up to 6 or 8 rows, 192 or 128 rows of a strip (96 or 64 of f64), 12 columns and 4, 6 or 8
 rows of the other operand together, chunks of 4,096 terms (2,048 of f64) and of as many columns, 256 KiB and 24 MiB of
 the other operand.
@@ -134,7 +134,7 @@ def test_strips_of_each_width(devices: Devices, dtype: type, vector_bits: int) -
     rng = np.random.default_rng(4)
     for n, k in STRIPS:
         b = laid_out((k, (256 << 10) // k), "rows", dtype, rng)[:, 7 : 7 + n]
-        for rows in (*range(1, 20), 24, 25, 36, 43, 48, 49, 79, 80, 81):
+        for rows in (*range(1, 20), 24, 25, 36, 43, 48, 49, 80, 127, 128, 129):
             a = laid_out((rows, k), "rows", dtype, rng)
             check(devices, a, b, np.empty((rows, n), dtype), reference(a, b), CpuOptions(vector_bits))
 

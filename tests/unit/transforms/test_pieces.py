@@ -68,8 +68,6 @@ REFUSED: list[tuple[str, Function, tuple[str, ...]]] = [
     ("begin-at-integers", at_a_place_of_8_bits, (X, STACK)),
     ("are-for-products", also_returned, (X, STACK)),
     ("are-for-products", also_read_by_a_loop, (X, STACK)),
-    ("have-few-rows", at_a_number, ("s, 64", STACK)),
-    ("have-few-rows", in_a_loop, ("5, 64", STACK)),
 ]
 
 

@@ -31,7 +31,6 @@ from shlo_disc.shape_dialect.ops.variants import variants_in
 from shlo_disc.shape_dialect.ops.views import root
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import entry_block
-from shlo_disc.transforms import decisions
 from shlo_disc.transforms.decisions import TURNED_OFF
 from shlo_disc.transforms.memory import liveness
 from shlo_disc.verify import buffers, verify_buffers
@@ -144,12 +143,6 @@ def test_a_loop_whose_second_iteration_reads_what_the_first_has_overwritten() ->
         check(c)
 
 
-@pytest.fixture
-def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has matrix products of any number of rows read pieces."""
-    monkeypatch.setattr(decisions, "TURNED_OFF", {"piece.have-few-rows"})
-
-
 def piece(x: Any, w: Any) -> Any:
     """A product with one of some matrices, and what is computed between the place of that and the product."""
     stack = jnp.sin(w)
@@ -158,7 +151,6 @@ def piece(x: Any, w: Any) -> Any:
     return other @ lax.dynamic_index_in_dim(stack, index, keepdims=False, allow_negative_indices=False), stack.max()
 
 
-@pytest.mark.usefixtures("any_rows")
 @pytest.mark.parametrize("maker", ["stack", "index"])
 def test_a_piece_of_an_array_that_is_overwritten(maker: str) -> None:
     """The product reads the array and the scalar that says where when it runs."""
@@ -175,7 +167,6 @@ def test_a_piece_of_an_array_that_is_overwritten(maker: str) -> None:
         check(c)
 
 
-@pytest.mark.usefixtures("any_rows")
 def test_a_plan_that_forgets_what_pieces_are_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(liveness, "read_for", lambda value: [root(value)])
     with pytest.raises(CompilerError, match="which it reads|overwritten by"):

@@ -41,7 +41,7 @@ bool is_narrow(const DiscDot &dot) {
   return reads_in_place || (dot.n < columns && dot.n * divide_up(dot.m, columns) < dot.m);
 }
 
-/// What computes C = A B; not what becomes of C.
+/// What computes C = A B; not what becomes of C, unless it says so.
 using Multiply = void (*)(ThreadPool &pool, const DiscDot &dot);
 
 /// A product of few rows or columns whose sums only its epilogue sees: pieces along the longer side of C, each in a
@@ -95,15 +95,17 @@ private:
   int64_t size_, other_, length_ = 1, pieces_ = 1;
 };
 
-/// Products of one A, one after the other.
-void run_each(ThreadPool &pool, const DiscDot &first, Multiply multiply) {
+/// Products of one A, one after the other, by a way that runs epilogues of tiles or does not.
+void run_each(ThreadPool &pool, const DiscDot &first, Multiply multiply, bool runs_epilogues) {
   for (const DiscDot *dot = &first; dot != nullptr; dot = dot->next) {
-    if (has_tile_epilogue(*dot)) {
+    if (has_tile_epilogue(*dot) && !runs_epilogues) {
       PiecesOfSums(pool, *dot, multiply).run();
       continue;
     }
     DiscDot alone = *dot;
-    alone.next = nullptr, alone.epilogue = nullptr;
+    alone.next = nullptr;
+    if (!has_tile_epilogue(*dot))
+      alone.epilogue = nullptr;
     multiply(pool, alone);
     run_row_epilogue(pool, *dot);
   }
@@ -140,12 +142,13 @@ struct Way {
   const char *name;
   bool (*fits)(const DiscDot &dot);
   Multiply multiply;
+  bool runs_epilogues = false; // of tiles
 };
 
 /// The first one that fits is taken.
 constexpr Way kWays[] = {
     {"matrix-vector", is_vector_product_by_blas, run_vector_product},
-    {"few rows", has_few_rows, run_few_rows},
+    {"few rows", has_few_rows, run_few_rows, true},
     {"few columns", has_few_columns, [](ThreadPool &pool, const DiscDot &dot) { run_few_rows(pool, transposed(dot)); }},
     {"matrix-vector", is_vector_product, run_vector_product},
     {"tiles, transposed", is_narrow, [](ThreadPool &pool, const DiscDot &dot) { run_gemm(pool, transposed(dot)); }},
@@ -164,7 +167,7 @@ void run_products(ThreadPool &pool, const DiscDot &dot) {
     if (!are_all(dot, way.fits))
       continue;
     chosen_way = way.name;
-    return run_each(pool, dot, way.multiply);
+    return run_each(pool, dot, way.multiply, way.runs_epilogues);
   }
   chosen_way = dot.packed == nullptr ? "tiles" : "tiles, packed before";
   run_gemm(pool, dot);

@@ -25,9 +25,11 @@ constexpr int64_t kLineBytes = 64;           // of the cache: where items' colum
 constexpr int64_t kMostDots = 18;            // rows of A for dot products; from there on packing B pays
 constexpr int64_t kFewestTerms = 128;        // of a dot product; shorter ones take no longer by tiles
 constexpr int64_t kChunkBytes = 16 << 10;    // of a row of A used together, in dot products
-constexpr int64_t kMostStrips = 80;          // rows of A for strips, whose copies the scratch holds
+constexpr int64_t kPartOfEpilogue = 64;      // columns that parts for an epilogue are multiples of, as it takes whole vectors
+constexpr int64_t kSumsBytes = kStagedRows * kWidestPanelBytes; // of dot products that an epilogue takes
+constexpr int64_t kMostStrips = 128;         // rows of A for strips, whose copies the scratch holds
 constexpr int64_t kMostTiles = 3;            // of rows of A, for which B is read where it lies
-constexpr int64_t kRowsByStrips = 80;        // of A, at least, where strips take less time than packed tiles
+constexpr int64_t kRowsByStrips = 128;       // of A, at least, where strips take less time than packed tiles
 constexpr int64_t kRowsOfSmall = 36;         // the same where B is small
 constexpr int64_t kSmallBytes = 256 << 10;   // of B, below which tiles take no longer than strips
 constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
@@ -36,9 +38,12 @@ constexpr int64_t kMostWideSums = 2;         // the same with 512 bits, where B 
 constexpr int64_t kFewestColumns = 64;       // of B whose rows are dense
 constexpr int64_t kRowBytes = 8 << 10;       // of a row of B, read in one go where there are as many
 constexpr int64_t kMostLongRows = 48;        // rows of A whose sums for such a row the scratch holds
-constexpr int64_t kShortRowBytes = 5 << 10;  // read in one go with more rows of A
+constexpr int64_t kShortRowBytes = 3 << 10;  // read in one go with more rows of A
 constexpr int64_t kApartBytes = 9 * kLineBytes; // of rows of sums, which lie in other lines of the cache
 static_assert(kMostDots * kChunkBytes <= kBlockBytes);
+static_assert(kMostDots * kPartOfEpilogue * 8 <= kSumsBytes);
+static_assert(kPartOfEpilogue * 4 % kWidestPanelBytes == 0 && kRowBytes % (kPartOfEpilogue * 8) == 0);
+static_assert(kShortRowBytes % (kPartOfEpilogue * 8) == 0);
 static_assert(std::max(kMostSums, kMostWideSums) <= row_sums::kMostRows);
 static_assert(kMostLongRows * (kRowBytes + kApartBytes) <= kBlockBytes);
 static_assert(kMostStrips * (kShortRowBytes + kApartBytes) <= kBlockBytes);
@@ -106,6 +111,11 @@ public:
 private:
   static constexpr int64_t kSize = sizeof(T);
 
+  /// Columns of one matrix of the batch.
+  struct Part {
+    int64_t entry, first, columns;
+  };
+
   /// Whether dense columns are fetched before they are used: they are more than the second cache holds.
   bool fetches_columns() const { return dot_.n * dot_.b_n * kSize >= kBlockBytes; }
 
@@ -115,29 +125,53 @@ private:
 
   /// The first column of a group.
   int64_t cut(int64_t group) const {
-    int64_t unit = way_ == Way::kDots ? 1 : kLineBytes / kSize;
+    int64_t unit = has_tile_epilogue(dot_) ? kPartOfEpilogue : way_ == Way::kDots ? 1 : kLineBytes / kSize;
     return std::min(dot_.n, share(divide_up(dot_.n, unit), groups_, group) * unit);
   }
 
   void run_item(int64_t item) const {
     Scratch scratch;
-    int64_t entry = item / groups_, group = item % groups_, first = cut(group), past = cut(group + 1);
-    const T *a = static_cast<const T *>(dot_.a) + batch_offset(dot_, entry, dot_.a_batch);
-    const T *b = static_cast<const T *>(dot_.b) + batch_offset(dot_, entry, dot_.b_batch) + first * dot_.b_n;
-    T *c = static_cast<T *>(dot_.c) + batch_offset(dot_, entry, dot_.c_batch) + first * dot_.c_n;
-    way_ == Way::kDots ? multiply_vectors(a, b, c, past - first, scratch) : add_rows(a, b, c, past - first, scratch);
+    Part part{item / groups_, cut(item % groups_), 0};
+    int64_t past = cut(item % groups_ + 1), most = most_columns();
+    if (way_ == Way::kDots)
+      most = has_tile_epilogue(dot_) ? kSumsBytes / kSize / dot_.m / kPartOfEpilogue * kPartOfEpilogue : past;
+    for (; part.first < past; part.first += part.columns) {
+      part.columns = std::min(most, past - part.first);
+      way_ == Way::kDots ? multiply_vectors(part, scratch) : add_rows(part, scratch);
+    }
   }
 
-  void multiply_vectors(const T *a, const T *b, T *c, int64_t columns, const Scratch &scratch) const {
+  const T *left(const Part &part) const {
+    return static_cast<const T *>(dot_.a) + batch_offset(dot_, part.entry, dot_.a_batch);
+  }
+  const T *right(const Part &part) const {
+    return static_cast<const T *>(dot_.b) + batch_offset(dot_, part.entry, dot_.b_batch) + part.first * dot_.b_n;
+  }
+  T *result(const Part &part) const {
+    return static_cast<T *>(dot_.c) + batch_offset(dot_, part.entry, dot_.c_batch) + part.first * dot_.c_n;
+  }
+  void finish(const Part &part, const T *sums, int64_t step) const {
+    run_tile_epilogue(dot_, part.entry * dot_.m, dot_.m, sums, step, part.first, part.first + part.columns);
+  }
+
+  void multiply_vectors(const Part &part, const Scratch &scratch) const {
+    if (!has_tile_epilogue(dot_))
+      return multiply_vectors(part, result(part), dot_.c_m, dot_.c_n, scratch);
+    multiply_vectors(part, scratch.sums<T>(), part.columns, 1, scratch);
+    finish(part, scratch.sums<T>(), part.columns);
+  }
+
+  void multiply_vectors(const Part &part, T *c, int64_t c_m, int64_t c_n, const Scratch &scratch) const {
     constexpr int64_t chunk = kChunkBytes / kSize;
+    const T *a = left(part), *b = right(part);
     for (int64_t k = 0; k < dot_.k; k += chunk) {
       int64_t depth = std::min(chunk, dot_.k - k);
-      dots::Block<T> block{a + k * dot_.a_k, dot_.a_m, b + k, dot_.b_n, c, dot_.c_m, dot_.c_n, depth, k > 0};
+      dots::Block<T> block{a + k * dot_.a_k, dot_.a_m, b + k, dot_.b_n, c, c_m, c_n, depth, k > 0};
       if (dot_.a_k != 1) {
         copy_matrix(block.a, dot_.a_m, dot_.a_k, scratch.block<T>(), depth, dot_.m, depth);
         block.a = scratch.block<T>(), block.a_step = depth;
       }
-      multiply_chunk(block, columns);
+      multiply_chunk(block, part.columns);
     }
   }
 
@@ -148,23 +182,23 @@ private:
       for (int64_t part = 0; part < parts; ++part) {
         int64_t row = share(dot_.m, parts, part), rows = share(dot_.m, parts, part + 1) - row;
         dots::Block<T> rows_of_a = block;
-        rows_of_a.a += row * block.a_step, rows_of_a.c += row * dot_.c_m;
+        rows_of_a.a += row * block.a_step, rows_of_a.c += row * block.c_m;
         const auto &kernels = part == 0 && fetches_columns() ? dots::kMultiply<T, true> : dots::kMultiply<T, false>;
         kernels[static_cast<size_t>(rows - 1)](rows_of_a, std::min(columns, step));
       }
   }
 
-  /// Sums of some columns at a time, which lie in the scratch until they are complete.
-  void add_rows(const T *a, const T *b, T *c, int64_t columns, const Scratch &scratch) const {
+  /// The sums lie in the scratch until they are complete.
+  void add_rows(const Part &part, const Scratch &scratch) const {
     T *sums = scratch.block<T>();
-    int64_t most = most_columns(), step = sums_step();
-    for (int64_t first = 0; first < columns; first += most) {
-      int64_t count = std::min(most, columns - first);
-      way_ == Way::kSums ? sum_rows(a, b + first, sums, count) : multiply_strips(a, b + first, sums, count, scratch);
-      for (int64_t i = 0; i < dot_.m; ++i)
-        for (int64_t j = 0; j < count; ++j)
-          c[i * dot_.c_m + (first + j) * dot_.c_n] = sums[i * step + j];
-    }
+    const T *a = left(part), *b = right(part);
+    way_ == Way::kSums ? sum_rows(a, b, sums, part.columns) : multiply_strips(a, b, sums, part.columns, scratch);
+    if (has_tile_epilogue(dot_))
+      return finish(part, sums, sums_step());
+    T *c = result(part);
+    for (int64_t i = 0; i < dot_.m; ++i)
+      for (int64_t j = 0; j < part.columns; ++j)
+        c[i * dot_.c_m + j * dot_.c_n] = sums[i * sums_step() + j];
   }
 
   void sum_rows(const T *a, const T *b, T *sums, int64_t count) const {

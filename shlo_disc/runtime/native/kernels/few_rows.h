@@ -18,7 +18,7 @@ int64_t most_rows_in_place(const DiscDot &dot);
 /// Whether B's columns are dense and A's rows so few that a packed B takes little less time.
 bool has_few_dots(const DiscDot &dot);
 
-/// C = A B, without what becomes of C.
+/// C = A B, or what an epilogue of tiles makes of it; not what one of rows does.
 void run_few_rows(ThreadPool &pool, const DiscDot &dot);
 
 } // namespace disc

@@ -107,8 +107,7 @@ private:
                        int64_t &step) const;
   Ahead ahead_of_tile(const Piece &piece, const Rows &rows, int64_t panel, const T *right, int64_t step, int64_t tile,
                       int64_t tiles) const;
-  bool fetches_to_pack(const DiscDot &dot) const;
-  Ahead rows_to_pack(const Piece &piece, int64_t panel, int64_t k) const;
+  Ahead rows_to_pack(const Piece &piece, int64_t panel, int64_t k, int64_t of_word) const;
   bool fetches_rows(const DiscDot &dot, int64_t panels) const;
   void write_sums(const Block &block, const Piece &piece) const;
   const void *left(const Block &block, int64_t row, int64_t k) const {
@@ -384,17 +383,11 @@ void Gemm<T>::run_panels(const Block &block, const Piece &piece, const Rows &row
   }
 }
 
-/// Whether tiles bring rows of B that are packed next to the second cache. They fetch a row for each word of k, so each word
-/// has to be of one row, and rows have to be dense.
-template <typename T> bool Gemm<T>::fetches_to_pack(const DiscDot &dot) const {
-  return dot.packed == nullptr && dot.b_n == 1 && format_.elements == 1;
-}
-
-/// Rows of a panel of B where they lie, from row k of the piece on.
-template <typename T> Ahead Gemm<T>::rows_to_pack(const Piece &piece, int64_t panel, int64_t k) const {
+/// Rows of a panel of B where they lie, one of each word, from word k of the piece on.
+template <typename T> Ahead Gemm<T>::rows_to_pack(const Piece &piece, int64_t panel, int64_t k, int64_t of_word) const {
   int64_t step = piece.part->dot->b_k * format_.element_bytes;
   int64_t column = (panel - piece.part->first_panel) * columns_ * format_.element_bytes;
-  return {piece.b + (piece.k0 + k) * step + column, step};
+  return {piece.b + ((piece.k0 + k) * format_.elements + of_word) * step + column, step * format_.elements};
 }
 
 /// What a tile fetches for those after it while it multiplies by some rows of a panel, which are at `right`.
@@ -408,8 +401,8 @@ Ahead Gemm<T>::ahead_of_tile(const Piece &piece, const Rows &rows, int64_t panel
     k = 0, ++panel;
   if (panel >= piece.part->end_panel)
     return {right, 0};
-  if (piece.packed == nullptr)
-    return tile == 0 && fetches_to_pack(*piece.part->dot) ? rows_to_pack(piece, panel, k) : Ahead{right, 0};
+  if (piece.packed == nullptr) // dense rows are brought to the second cache, to be packed: a tile fetches one for each word
+    return tile < format_.elements && piece.part->dot->b_n == 1 ? rows_to_pack(piece, panel, k, tile) : Ahead{right, 0};
   const T *next = piece.packed + ((panel - piece.first_packed) * k_ + piece.k0 + k) * columns_;
   return part_of(next, std::min(chunk_of(k_), piece.depth - k) * columns_, rows.count, tile, tiles);
 }

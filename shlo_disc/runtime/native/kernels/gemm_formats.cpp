@@ -2,6 +2,7 @@
 #include "gemm_formats.h"
 
 #include "gemm_blocks.h"
+#include "vectors.h"
 #include "core/strided_copy.h"
 
 #include <algorithm>
@@ -50,6 +51,15 @@ void pack_neighbour_rows(const void *from, int64_t row_stride, int64_t k_stride,
   }
 }
 
+constexpr int64_t kRowsFetched = 16;   // before they are packed: each may lie on a page of its own
+constexpr int64_t kColumnsFetched = 2; // the same of dense columns, of which more is read at a time
+
+/// Fetches a part of a row.
+template <typename T> void fetch(const T *row, int64_t width) {
+  for (int64_t j = 0; j < width; j += 64 / static_cast<int64_t>(sizeof(T)))
+    __builtin_prefetch(row + j);
+}
+
 /// Columns of two rows side by side.
 void zip(const uint16_t *row, int64_t stride, int64_t width, Word *target) {
   int64_t j = 0;
@@ -94,8 +104,12 @@ void pack_neighbour_panel(const void *from, int64_t k_stride, int64_t column_str
   if (k_stride == 1) {
     transpose_words(b, column_stride * static_cast<int64_t>(sizeof(T)), target, columns, whole, width);
   } else if (column_stride == 1) {
-    for (int64_t w = 0; w < whole; ++w)
-      zip(b + w * elements * k_stride, k_stride, width, target + w * columns);
+    for (int64_t w = 0; w < whole; ++w) {
+      const T *rows = b + w * elements * k_stride;
+      for (int64_t i = 0; i < elements && w * elements + kRowsFetched + i < depth; ++i)
+        fetch(rows + (kRowsFetched + i) * k_stride, width);
+      zip(rows, k_stride, width, target + w * columns);
+    }
   } else {
     for (int64_t w = 0; w < whole; ++w)
       for (int64_t j = 0; j < width; ++j)
@@ -123,9 +137,23 @@ struct F16 {
   }
 };
 
+/// The first ones by instructions that not all processors have; returns how many.
+DISC_AVX2 int64_t widen_first(const F16 *source, int64_t count, float *target) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8)
+    _mm256_storeu_ps(target + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(source + i))));
+  return i;
+}
+
+/// Other elements take few instructions of any processor.
+template <typename From, typename To> int64_t widen_first(const From *, int64_t, To *) { return 0; }
+
 template <typename From, typename To> void widen(const From *source, int64_t stride, int64_t count, To *target) {
   constexpr int64_t together = 16; // a constant number, so that the compiler makes vectors of them
   int64_t i = 0;
+  static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+  if (has_avx2 && stride == 1)
+    i = widen_first(source, count, target);
   for (; stride == 1 && i + together <= count; i += together)
     for (int64_t j = 0; j < together; ++j)
       target[i + j] = static_cast<To>(source[i + j]);
@@ -133,11 +161,13 @@ template <typename From, typename To> void widen(const From *source, int64_t str
     target[i] = static_cast<To>(source[i * stride]);
 }
 
-template <typename To> void pack_wide_panel(const To *b, int64_t depth, int64_t width, int64_t columns, void *target) {
+template <typename To>
+void pack_wide_panel(const To *b, int64_t k_stride, int64_t column_stride, int64_t depth, int64_t width, int64_t columns,
+                     void *target) {
   if constexpr (sizeof(To) == sizeof(Word))
-    pack_panel(b, width, int64_t{1}, depth, width, columns, static_cast<To *>(target));
+    pack_panel(b, k_stride, column_stride, depth, width, columns, static_cast<To *>(target));
   else
-    pack_neighbour_panel<uint16_t>(b, width, 1, depth, width, columns, target);
+    pack_neighbour_panel<uint16_t>(b, k_stride, column_stride, depth, width, columns, target);
 }
 
 constexpr int64_t kWide = 8192; // elements widened together: a panel has at most 4,096 columns
@@ -158,7 +188,7 @@ void pack_widened_rows(const void *from, int64_t row_stride, int64_t k_stride, i
   }
 }
 
-/// Some rows at a time are widened, then packed as what they have become.
+/// Some rows at a time are widened, in the order in which they lie, then packed as what they have become.
 template <typename From, typename To>
 void pack_widened_panel(const void *from, int64_t k_stride, int64_t column_stride, int64_t depth, int64_t width,
                         int64_t columns, void *to) {
@@ -166,12 +196,19 @@ void pack_widened_panel(const void *from, int64_t k_stride, int64_t column_strid
   auto *target = static_cast<Word *>(to);
   constexpr int64_t elements = kElements<To>;
   int64_t step = kWide / width / elements * elements;
+  bool by_columns = k_stride == 1 && column_stride != 1;
+  int64_t stride = by_columns ? column_stride : k_stride, other = by_columns ? k_stride : column_stride;
+  int64_t ahead = by_columns ? kColumnsFetched : kRowsFetched;
   for (int64_t k = 0; k < depth; k += step, target += step / elements * columns) {
-    int64_t count = std::min(step, depth - k);
+    int64_t count = std::min(step, depth - k), lines = by_columns ? width : count, length = by_columns ? count : width;
     To wide[kWide];
-    for (int64_t i = 0; i < count; ++i)
-      widen(b + (k + i) * k_stride, column_stride, width, wide + i * width);
-    pack_wide_panel(wide, count, width, columns, target);
+    for (int64_t i = 0; i < lines; ++i) {
+      const From *line = b + k * k_stride + i * stride;
+      if (other == 1 && i + ahead < lines)
+        fetch(line + ahead * stride, length);
+      widen(line, other, length, wide + i * length);
+    }
+    pack_wide_panel(wide, by_columns ? 1 : length, by_columns ? length : 1, count, width, columns, target);
   }
 }
 

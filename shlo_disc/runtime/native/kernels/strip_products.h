@@ -12,7 +12,7 @@
 
 namespace disc::strips {
 
-constexpr int64_t kBytesAhead = 256; // of a row of B, from a strip to the one whose lines are fetched
+constexpr int64_t kBytesAhead = 512; // of a row of B, from a strip to the one whose lines are fetched
 
 /// The sums of a block, dense rows `sums_step` apart, and memory for the copies.
 template <typename T> struct Block {
@@ -49,12 +49,15 @@ void multiply(const Kernels<T> &kernels, const Block<T> &block, const Operands &
       range.column = column(i), range.width = column(i + 1) - range.column;
       range.present = std::min(block.columns - range.column, range.width);
       Strip<T> strip{};
+      const T *later = nullptr; // the strip whose lines are fetched
       strip.copy = block.strip_copy, strip.depth = range.depth;
       strip.sums_step = block.sums_step, strip.adds = k > 0;
       if (operands.b != nullptr) {
-        int64_t later = i + ahead, wrapped = range.depth * operands.b_step + column((later - number) % number);
-        strip.b = operands.b + k * operands.b_step + range.column, strip.b_step = operands.b_step;
-        strip.bytes_ahead = ((later < number ? column(later) : wrapped) - range.column) * size;
+        const T *rows = operands.b + k * operands.b_step;
+        later = rows + (i + ahead < number ? column(i + ahead)
+                                           : range.depth * operands.b_step + column((i + ahead - number) % number));
+        strip.b = rows + range.column, strip.b_step = operands.b_step;
+        strip.ahead_step = operands.b_step, strip.interval = parts;
         strip.last = range.present - (range.width - lanes);
       } else {
         operands.copy_strip(range, block.strip_copy);
@@ -64,8 +67,11 @@ void multiply(const Kernels<T> &kernels, const Block<T> &block, const Operands &
         int64_t row = share(block.rows, parts, part), rows = share(block.rows, parts, part + 1) - row;
         strip.a = block.rows_copy + row * range.depth;
         strip.sums = block.sums + range.column + row * block.sums_step;
-        bool is_first = part == 0 && operands.b != nullptr;
-        const auto &kernel = !is_first ? kernels.multiply : parts > 1 ? kernels.copying : kernels.fetching;
+        strip.ahead = later + share(range.depth, parts, part) * operands.b_step;
+        const auto &kernel = operands.b == nullptr ? kernels.multiply
+                             : parts == 1          ? kernels.fetching
+                             : part == 0           ? kernels.copying
+                                                   : kernels.fetching_some;
         kernel[static_cast<size_t>(rows - 1)][static_cast<size_t>(range.width / lanes - 1)](strip);
         if (kernels.copies)
           strip.b = block.strip_copy, strip.b_step = range.width, strip.last = lanes;

@@ -24,15 +24,25 @@ template <typename T> struct Strip {
   T *sums; // whole vectors
   int64_t sums_step, depth;
   int64_t last;        // elements of the last vector that B has
-  int64_t bytes_ahead; // of each row, where lines are fetched into the second cache, for strips to come
+  const T *ahead;      // rows of a strip to come, whose lines are fetched into the second cache
+  int64_t ahead_step;  // elements between them
+  int64_t interval;    // rows of this strip for one of these
   T *copy;             // of the strip's rows, one behind the other
   bool adds;           // to what is in the sums
 };
 
 template <typename T> using Multiply = void (*)(const Strip<T> &);
 
-/// What a kernel does besides: fetch lines of a strip to come, or that and copy the strip.
-enum class Extra { kNone, kFetch, kFetchAndCopy };
+/// What a kernel does besides: fetch a row of a strip to come with each row, or with some, or that and copy the strip.
+enum class Extra { kNone, kFetch, kFetchSome, kFetchSomeAndCopy };
+
+/// Fetches the lines of `count` elements into the second cache.
+template <typename T, int64_t count> inline void fetch(const T *first) {
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < count; i += kLineBytes / static_cast<int64_t>(sizeof(T)))
+    __builtin_prefetch(first + i, 0, 2);
+  __asm__ volatile(""); // not among the multiplications
+}
 
 /// Kernels by rows, less one, and vectors, less one.
 template <typename T> using ByShape = std::array<std::array<Multiply<T>, kMostVectors>, kMostRows>;
@@ -44,12 +54,12 @@ template <typename T> struct Kernels {
   int64_t depth;              // rows of strips that are used together
   int64_t (*widest)(int64_t); // vectors of a strip for so many rows: the sums and the strip's row fit the registers
   bool copies;                // where several groups of rows use a strip
-  ByShape<T> multiply, fetching, copying;
+  ByShape<T> multiply, fetching, fetching_some, copying;
 };
 
 namespace avx2 {
 
-constexpr int64_t kRows = 6, kDepthBytes = 768;
+constexpr int64_t kRows = 4, kDepthBytes = 768;
 constexpr int64_t widest(int64_t rows) { return rows == 1 ? 7 : rows == 2 ? 4 : rows <= 4 ? 3 : 2; }
 constexpr bool kCopies = true; // rows that lie whole pages apart displace each other in the first cache
 template <typename T> using Vector = Vector256<T>;
