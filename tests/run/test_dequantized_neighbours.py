@@ -35,8 +35,8 @@ def that_may_wrap(x: Any, q: Any, s: Any) -> Any:
     return x @ (f32(q - q[:1]) * s)
 
 
-def of_each_row(x: Any, q: Any, s: Any) -> Any:
-    return x @ (f32(q) * jnp.resize(s, 40)[:, None])
+def of_each_element(x: Any, q: Any, s: Any) -> Any:
+    return x @ (f32(q) * jnp.outer(jnp.arange(40.0), s))
 
 
 def of_short_groups(x: Any, q: Any, s: Any) -> Any:
@@ -49,10 +49,6 @@ def rounded(x: Any, q: Any, s: Any) -> Any:
 
 def in_f64(x: Any, q: Any, s: Any) -> Any:
     return (x.astype(jnp.float64) @ (q.astype(jnp.float64) * s)).astype(jnp.float32)
-
-
-def in_batches(x: Any, q: Any, s: Any) -> Any:
-    return jnp.einsum("mbk,bkn->mbn", x.reshape(-1, 2, 20), (f32(q) * s).reshape(2, 20, 24))
 
 
 def high_halves_first(x: Any, q: Any, s: Any) -> Any:
@@ -89,7 +85,7 @@ def reversed_rows(x: Any, q: Any, s: Any) -> Any:
     return x @ (f32(q) * s)[::-1]
 
 
-NEXT = (read_twice, view_read_twice, computed, that_may_wrap, of_each_row, of_short_groups, rounded, in_f64, in_batches,
+NEXT = (read_twice, view_read_twice, computed, that_may_wrap, of_each_element, of_short_groups, rounded, in_f64,
         high_halves_first, other_halves, other_shifts, halves_of_columns,
         halves_of_two_groups, wide_zeros, reversed_rows)  # fmt: skip
 

@@ -23,7 +23,7 @@ public:
   Tiles(const Weight &w, const Kernels &kernels, Rounding rounding, const float *table,
         const strips::Kernels<float> &strips, const ByTile &by_tile, const float *a, int64_t rows, float *sums,
         int64_t sums_step, float *tile, float *left, int64_t terms)
-      : w_(w), dequantise_(kernels.dequantise[static_cast<size_t>(rounding)]),
+      : w_(w), pieces_{w, kernels, rounding, table}, dequantise_(kernels.dequantise[static_cast<size_t>(rounding)]),
         dequantise_column_(kernels.dequantise_column[static_cast<size_t>(rounding)]), table_(table), strips_(strips),
         by_tile_(by_tile), a_(a), rows_(rows), sums_(sums), sums_step_(sums_step), tile_(tile), left_(left),
         terms_(std::min(terms, kTileTerms)) {}
@@ -31,7 +31,9 @@ public:
   /// Rows [begin, end) of bytes, of the columns from `column` on. `parameters` has memory for `columns`.
   void add_rows(int64_t begin, int64_t end, int64_t column, int64_t columns, Parameters parameters) const {
     for (int64_t r = begin, past = begin, count; r < end; r += count) {
-      if (r == past)
+      if (w_.is_spread())
+        past = end;
+      else if (r == past)
         parameters.find_row(w_, r, column, columns), past = r + w_.rest(r);
       count = std::min({kStreams, past - r, end - r});
       copy_terms(w_, a_, rows_, r, count, left_, w_.halves() * count);
@@ -62,14 +64,17 @@ public:
 private:
   void add_tile(int64_t r, int64_t count, int64_t first, int64_t j, int64_t columns, const Parameters &of) const {
     Pair scale{}, zero{};
-    for (size_t h = 0; h < static_cast<size_t>(w_.halves()); ++h)
+    for (size_t h = 0; !w_.is_spread() && h < static_cast<size_t>(w_.halves()); ++h)
       scale[h] = of.scale[h] + j, zero[h] = of.zero[h] + j;
     for (int64_t s = 0; s < count; ++s) {
       const uint8_t *q = w_.q + (r + s) * w_.n + first + j;
       for (int64_t line = 0; line < columns; line += kLineBytes)
         __builtin_prefetch(q + kStreams * w_.n + line, 0, 2); // into the second cache
       float *row = tile_ + s * kTileColumns;
-      dequantise_(q, scale, zero, table_, columns, {row, row + count * kTileColumns});
+      if (w_.is_spread())
+        pieces_.write_row(q, r + s, first + j, columns, of.memory, of.length, row);
+      else
+        dequantise_(q, scale, zero, table_, columns, {row, row + count * kTileColumns});
     }
     int64_t depth = w_.halves() * count;
     for (int64_t i = 0, step; i < rows_; i += step) {
@@ -87,18 +92,21 @@ private:
   }
 
   void write_column(int64_t r, int64_t count, int64_t column, float *memory, float *target) const {
-    int64_t groups = w_.groups(r, count);
-    Parameters of{memory, groups};
-    of.find_groups(w_, r, column, 1, groups);
     const uint8_t *q = w_.q + column * w_.bytes() + r;
     for (int64_t line = 0; line < count; line += kLineBytes)
       __builtin_prefetch(q + kTileColumnsTogether * w_.bytes() + line, 0, 2);
+    if (w_.is_spread())
+      return pieces_.write_column(r, count, column, memory, kTileTerms, target);
+    int64_t groups = w_.groups(r, count);
+    Parameters of{memory, groups};
+    of.find_groups(w_, r, column, 1, groups);
     for (int64_t group = 0; group < groups; group += kLineBytes / 4)
       __builtin_prefetch(of.scale[0] + kTileColumnsTogether * w_.scale.column_step(groups) + group, 0, 2);
     dequantise_column_(w_.column(r, count, column, of.scale, of.zero, table_), {target, target + count});
   }
 
   const Weight &w_;
+  Pieces pieces_;
   Dequantise dequantise_;
   DequantiseColumn dequantise_column_;
   const float *table_;

@@ -7,6 +7,7 @@
 #include "library_call.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 
@@ -14,37 +15,68 @@ namespace disc::dequantized {
 
 constexpr int64_t kFewestTerms = 4; // bytes of a group, as the compiler sees to
 
-/// Scales, or zero points, as floats: element k / group * step_k + n * step_n of a tensor, or one number.
+/// The distances in memory of scales or zero points: element matrix * step_matrix + k / group * step_k +
+/// n / columns * step_n of a tensor.
+struct Steps {
+  int64_t group, columns, k, n, matrix;
+};
+
+/// Scales, or zero points, as floats: those of a tensor, or one number.
 class Parameter {
 public:
-  Parameter(const CallTensor &tensor, const std::string &dtype, int64_t group, int64_t step_k, int64_t step_n)
-      : data_(tensor.data), dtype_(dtype), group_(group), step_k_(step_k), step_n_(step_n),
-        elements_(tensor.elements()) {}
+  Parameter(const CallTensor &tensor, const std::string &dtype, const Steps &steps)
+      : data_(tensor.data), dtype_(dtype), steps_(steps), elements_(tensor.elements()) {}
   explicit Parameter(float number) : number_(number) {}
 
+  /// Those of another matrix.
+  Parameter matrix(int64_t number) const {
+    Parameter of = *this;
+    of.first_ = number * steps_.matrix;
+    return of;
+  }
+
+  /// Whether products with these, which are floats, differ by rounding alone from quotients by `divisors`, of which they
+  /// are the reciprocals: all are normal, or those of 0, infinities and NaNs.
+  bool are_as_good_as(const Parameter &divisors) const {
+    const auto *of = static_cast<const float *>(divisors.data_), *own = static_cast<const float *>(data_);
+    for (int64_t i = 0; i < elements_; ++i)
+      if (!std::isnormal(own[i]) && of[i] != 0 && std::isfinite(of[i]))
+        return false;
+    return true;
+  }
+  bool is_tensor() const { return data_ != nullptr; }
+  int64_t elements() const { return elements_; }
+
+  /// That of an element of the weight.
+  float at(int64_t k, int64_t column) const {
+    float number = number_;
+    return data_ == nullptr ? number : *found(place(k, column), 0, 1, &number);
+  }
   /// Those of row k, from `column` on: where they lie as floats, or copied to `memory`.
   const float *row(int64_t k, int64_t column, int64_t count, float *memory) const {
-    return found(k / group_ * step_k_ + column * step_n_, step_n_, count, memory);
+    return found(place(k, column), steps_.n, count, memory);
   }
   /// Those of a column, of the group that row k is in and of those that follow.
   const float *groups(int64_t k, int64_t column, int64_t count, float *memory) const {
-    return found(k / group_ * step_k_ + column * step_n_, step_k_, count, memory);
+    return found(place(k, column), steps_.k, count, memory);
   }
   /// The distance of columns of `count` groups each.
-  int64_t column_step(int64_t count) const { return is_in_place(step_k_) ? step_n_ : count; }
-  bool is_same(int64_t k, int64_t other) const { return k / group_ == other / group_; }
+  int64_t column_step(int64_t count) const { return is_in_place(steps_.k) ? steps_.n : count; }
+  bool is_same(int64_t k, int64_t other) const { return k / steps_.group == other / steps_.group; }
 
-  /// Whether the tensor has an element for each column of each group.
-  bool fits(int64_t k, int64_t n) const {
-    bool goes_forward = step_k_ >= 0 && step_n_ >= 0;
-    return data_ == nullptr ||
-           (goes_forward && (gemm::divide_up(k, group_) - 1) * step_k_ + (n - 1) * step_n_ < elements_);
+  /// Whether the tensor has an element for each column of each group of each matrix.
+  bool fits(int64_t matrices, int64_t k, int64_t n) const {
+    bool goes_forward = steps_.k >= 0 && steps_.n >= 0 && steps_.matrix >= 0;
+    return data_ == nullptr || (goes_forward && (matrices - 1) * steps_.matrix + place(k - 1, n - 1) < elements_);
   }
   bool is_nothing() const { return data_ == nullptr && number_ == 0; }
   /// What it is everywhere, if that is known.
   const float *number() const { return data_ == nullptr ? &number_ : nullptr; }
 
 private:
+  int64_t place(int64_t k, int64_t column) const { 
+    return first_ + k / steps_.group * steps_.k + column / steps_.columns * steps_.n;
+  }
   bool is_in_place(int64_t step) const { return data_ != nullptr && dtype_ == "f32" && step == 1; }
 
   const float *found(int64_t first, int64_t step, int64_t count, float *memory) const {
@@ -82,7 +114,8 @@ private:
 
   const void *data_ = nullptr;
   std::string_view dtype_;
-  int64_t group_ = 1, step_k_ = 0, step_n_ = 0, elements_ = 0;
+  Steps steps_{1, 1, 0, 0, 0};
+  int64_t elements_ = 0, first_ = 0;
   float number_ = 0;
 };
 
@@ -102,7 +135,24 @@ struct Weight {
   Code code;
   int64_t step, half;
   int64_t group; // of bytes along k
+  int64_t columns; // of a group, of which there are several only where `is_spread`
+  int64_t matrix_step;
   Parameter scale, zero;
+  Parameter divisor; // a tensor where scales are its reciprocals
+  bool adds_zeros; // q * scale + zero
+  const float *table; // of the program, or null
+
+  Weight matrix(int64_t number) const {
+    Weight of = *this;
+    of.q += number * matrix_step, of.scale = scale.matrix(number), of.zero = zero.matrix(number);
+    of.divisor = divisor.matrix(number);
+    return of;
+  }
+
+  /// Whether quotients have to be computed as such.
+  bool divides() const { return divisor.is_tensor() && !scale.are_as_good_as(divisor); }
+  /// Whether a scale belongs to a row, or to several columns: kernels that sum products with integers know of neither.
+  bool is_spread() const { return columns > 1 || (group < kFewestTerms && group < bytes()); }
 
   int64_t halves() const { return halves_of(code); }
   int64_t bytes() const { return k / halves(); } // along k
@@ -155,6 +205,43 @@ struct Parameters {
         scale[h] = w.scale.groups(w.row(r, h), column + j, count, place(2 * h) + j * count);
         zero[h] = w.zero.groups(w.row(r, h), column + j, count, place(2 * h + 1) + j * count);
       }
+  }
+};
+
+/// Writes pieces of a weight as floats, as the program has them.
+struct Pieces {
+  const Weight &w;
+  const Kernels &kernels;
+  Rounding rounding;
+  const float *table;
+
+  /// Bytes q of row `row`, from `column` on, where scales are spread. `memory` has two rows of `length`.
+  void write_row(const uint8_t *q, int64_t row, int64_t column, int64_t count, float *memory, int64_t length,
+                 float *target) const {
+    int64_t first = w.columns - column % w.columns;
+    int64_t groups = 1 + gemm::divide_up(std::max(count - first, int64_t{0}), w.columns);
+    const float *scale = w.scale.row(row, column, groups, memory);
+    write_groups(q, scale, w.zero.row(row, column, groups, memory + length), first, w.columns, count, target);
+  }
+
+  /// Bytes of dense column `column`, from r on, where scales are spread.
+  void write_column(int64_t r, int64_t count, int64_t column, float *memory, int64_t length, float *target) const {
+    const uint8_t *q = w.q + column * w.bytes() + r;
+    bool is_each = w.group == 1;
+    int64_t groups = is_each ? count : w.groups(r, count);
+    const float *scale = w.scale.groups(r, column, groups, memory);
+    const float *zero = w.zero.groups(r, column, groups, memory + length);
+    if (is_each)
+      kernels.dequantise[static_cast<size_t>(rounding)](q, {scale, scale}, {zero, zero}, table, count, {target, target});
+    else
+      write_groups(q, scale, zero, w.rest(r), w.group, count, target);
+  }
+
+private:
+  void write_groups(const uint8_t *q, const float *scale, const float *zero, int64_t first, int64_t group, int64_t count,
+                    float *target) const {
+    Columns of{q, 0, {}, 0, {scale, scale}, {zero, zero}, table, 0, 0, first, group, nullptr, 0, count};
+    kernels.dequantise_column[static_cast<size_t>(rounding)](of, {target, target});
   }
 };
 
