@@ -252,7 +252,7 @@ def test_other_orders_of_axes() -> None:
 
 
 def test_programs_next_to_these_stay() -> None:
-    """Matrices at two distances, rows of all matrices side by side, and a scale for each row."""
+    """Matrices at two distances, rows of all matrices side by side, and a scale for each element."""
 
     def at_two_distances(x: Any, q: Any, s: Any) -> Any:
         weight = jnp.broadcast_to((f32(q[:2]) * s[:2, None])[:, None], (2, 3, 40, 24))
@@ -261,12 +261,12 @@ def test_programs_next_to_these_stay() -> None:
     def side_by_side(x: Any, q: Any, s: Any) -> Any:
         return jnp.einsum("bek,ekn->ben", x, jnp.swapaxes(f32(q.reshape(40, 6, 24)), 0, 1) * s[:, None])
 
-    def of_each_row(x: Any, q: Any, s: Any) -> Any:
-        return jnp.einsum("bek,ekn->ben", x, f32(q) * jnp.resize(s, (6, 40, 1)))
+    def of_each_element(x: Any, q: Any, s: Any) -> Any:
+        return jnp.einsum("bek,ekn->ben", x, f32(q) * s[:, None] * jnp.arange(40.0)[:, None])
 
     given = (random((7, 6, 40), "float32"), random((6, 40, 24), "int8"), random((6, 24), "float32"))
     specs = (("m, 6, 40", "float32"), ("6, 40, 24", "int8"), ("6, 24", "float32"))
-    for function in (at_two_distances, side_by_side, of_each_row):
+    for function in (at_two_distances, side_by_side, of_each_element):
         executable = shlo_disc.compile(function, args=specs)
         assert not is_fused(executable), function
         np.testing.assert_allclose(executable(*given), run_xla(function, given), rtol=1e-4, atol=1e-2)

@@ -12,14 +12,12 @@ from typing import NamedTuple
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.ops import BROADCASTS, RESHAPES, SLICES
-from shlo_disc.shape_dialect.ops.access import defining_op
+from shlo_disc.shape_dialect.ops import BROADCASTS, RESHAPES
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.product_tiles import at_most
-from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.simplify.index_digits import Place, Read, places, whole
-from shlo_disc.transforms.simplify.narrow_integers import FLOATS_OF_8_BITS, Integers
+from shlo_disc.transforms.simplify.narrow_integers import FLOATS_OF_8_BITS, Integers, is_stored
 from shlo_disc.transforms.simplify.scaled_integers import FLOATS, is_normal, number_of, scaled_integers
 
 MOST_ROWS_BESIDE_TILES = 32
@@ -35,8 +33,6 @@ _STEPS = {
     "stablehlo.shift_right_arithmetic",
 }
 """Ops between integers and products."""
-
-_STORED = {*SLICES, "stablehlo.dynamic_slice"}
 
 
 @dataclass(frozen=True)
@@ -199,8 +195,8 @@ def _is_of_floats(found: DequantizedProduct) -> bool:
     "a target whose products are kernels multiplies one matrix, of integers less zero points, by scales of columns"
 )
 def _has_a_kernel(found: DequantizedProduct) -> bool:
-    is_plain = not found.batch and not found.is_spread and not found.divides and found.bias is None
-    return not policy().product_tile or is_plain
+    is_plain = not found.is_spread and not found.divides and found.bias is None and found.integers.table is None
+    return not policy().product_tile or (is_plain and not found.batch)
 
 
 @DEQUANTIZED.requires("weights that are scaled are rounded to the type of the product, or to one that f32 has")
@@ -236,8 +232,7 @@ def _pays_beside_libraries(found: DequantizedProduct) -> bool:
 
 @DEQUANTIZED.requires("the integers are an argument, a constant, or a slice of one, and not computed")
 def _are_stored(found: DequantizedProduct) -> bool:
-    op = defining_op(found.integers.data.value)
-    return op is None or is_constant(op) or op.name in _STORED
+    return is_stored(found.integers)
 
 
 @DEQUANTIZED.requires(
@@ -246,8 +241,8 @@ def _are_stored(found: DequantizedProduct) -> bool:
 def _is_read_by_products(found: DequantizedProduct) -> bool:
     uses = [use for op in found.integers.ops for use in _uses_of(op.results[0], found.integers.ops)]
     others = [use for use in uses if use != Use(found.op, found.side)]
-    reads_twice = any(use.op == found.op for use in others)
-    return not others or (not policy().product_tile and not reads_twice and all(map(_reads_integers, others)))
+    pays = not policy().product_tile and str(element_type_of(found.other)) == "f32"
+    return not others or (pays and all(use.op != found.op and _reads_integers(use) for use in others))
 
 
 @DEQUANTIZED.requires(
@@ -291,7 +286,8 @@ def dequantized_product(op: ir.Operation, side: int) -> DequantizedProduct | Non
     parts = scaled_integers(read)
     if parts is None:
         return None
-    return DequantizedProduct(op, side, *(_count(sizes, axes) for axes in (batch, inner, free)), *parts)
+    matrices, rows, columns = (_count(sizes, axes) for axes in (batch, inner, free))
+    return DequantizedProduct(op, side, matrices, rows, columns, *parts)
 
 
 def _numbers(op: ir.Operation) -> stablehlo.DotDimensionNumbers:

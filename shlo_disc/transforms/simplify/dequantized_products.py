@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from shlo_disc.shape_dialect.build import constant, convert, divide, transpose
+from shlo_disc.shape_dialect.build import constant, convert, dense, divide, transpose
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.library import NARROW_PRODUCT
 from shlo_disc.shape_dialect.dialect.names import PRECISION
@@ -85,6 +85,9 @@ def _call(found: DequantizedProduct) -> ir.Value:
             attributes["divisor"] = len(operands) + 1
             operands.append(divide(constant(1.0, ir.F32Type.get(), dims_of(value)), value))
         operands.append(value)
+    if found.integers.table is not None:
+        attributes["table"] = len(operands)
+        operands.append(_table(found.integers.table))
     own: dict[str, ir.Attribute] = {}
     if is_kernel:
         operands += [] if found.is_of_few_rows.constant == 1 else [written_weight(found)]
@@ -97,6 +100,13 @@ def _call(found: DequantizedProduct) -> ir.Value:
 def _ordered(value: ir.Value, order: list[int]) -> ir.Value:
     """A value with its axes in an order."""
     return value if order == sorted(order) else transpose(value, order)
+
+
+def _table(content: tuple[float, ...] | ir.Value) -> ir.Value:
+    """The 16 floats of a table."""
+    if isinstance(content, ir.Value):
+        return convert(content, ir.F32Type.get())
+    return dense(ir.DenseElementsAttr.get(np.asarray(content, np.float32)))
 
 
 def _number(found: DequantizedProduct, name: str) -> float | None:

@@ -15,12 +15,13 @@ import numpy as np
 from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.types import bits_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import BROADCASTS
+from shlo_disc.shape_dialect.ops import BROADCASTS, SLICES
 from shlo_disc.shape_dialect.ops.access import defining_op, is_scalar_constant
 from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.simplify.index_digits import Digit, Read, source_of, split, static_sizes
 
-CODES = ("i8", "ui8", "i4", "ui4", "i4 pairs", "ui4 pairs", "f8E4M3FN", "f8E5M2")
+CODES = ("i8", "ui8", "i4", "ui4", "i4 pairs", "ui4 pairs", "f8E4M3FN", "f8E5M2",
+         "places", "places pairs", "ui8 places", "i8 places")  # fmt: skip
 """As `Code` in runtime/native/kernels/dequantized_kernels.h."""
 
 FLOATS_OF_8_BITS = ("f8E4M3FN", "f8E5M2")
@@ -28,6 +29,8 @@ FLOATS_OF_8_BITS = ("f8E4M3FN", "f8E5M2")
 
 _SIGNIFICANT = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 """Bits of a float's significand: integers of so many bits are exact."""
+
+_STORED = {*SLICES, "stablehlo.dynamic_slice"}
 
 _LARGEST_ZERO = 1 << 20
 """The largest zero point among constants: others are no zero points of narrow integers."""
@@ -39,7 +42,8 @@ class Integers:
     ops on the way, last first.
 
     half: the digit that tells the halves of a byte apart. zero: the zero point that is taken off, for which the range
-    allows. has_range: whether that is known, as it is where zero points are integers.
+    allows. has_range: whether that is known, as it is where zero points are integers. table: the 16 floats, or a value
+    that has them, of which they are places (`table_lookups.py`).
     """
 
     data: Read
@@ -50,6 +54,7 @@ class Integers:
     half: Digit | None = None
     zero: Read | None = None
     has_range: bool = True
+    table: tuple[float, ...] | ir.Value | None = None
 
 
 def integers_of(read: Read) -> Integers | None:
@@ -72,6 +77,12 @@ def integers_of(read: Read) -> Integers | None:
     if element not in CODES or stored is None:
         return None
     return Integers(stored, element, *(_range(element) if element not in FLOATS_OF_8_BITS else (0, 0)))
+
+
+def is_stored(found: Integers) -> bool:
+    """Tells whether integers are an argument, a constant, or a slice of one, and not computed."""
+    op = defining_op(found.data.value)
+    return op is None or is_constant(op) or op.name in _STORED
 
 
 def _range(element: str) -> tuple[int, int]:
@@ -264,4 +275,4 @@ def _is_splat(value: ir.Value, number: int) -> bool:
     return op is not None and is_scalar_constant(op) and int(array_of(op).ravel()[0]) == number
 
 
-__all__ = ["CODES", "Integers", "integers_of"]
+__all__ = ["CODES", "Integers", "integers_of", "is_stored"]

@@ -14,7 +14,8 @@ from shlo_disc.shape_dialect.dialect.types import element_type_of
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.access import defining_op, is_scalar_constant
 from shlo_disc.transforms.simplify.index_digits import Read, source_of
-from shlo_disc.transforms.simplify.narrow_integers import Integers, integers_of
+from shlo_disc.transforms.simplify.narrow_integers import Integers
+from shlo_disc.transforms.simplify.table_lookups import elements_of
 
 OF_16_BITS = ("bf16", "f16")
 FLOATS = ("f32", *OF_16_BITS)
@@ -33,7 +34,7 @@ class Scaled(NamedTuple):
 
 
 def scaled_integers(read: Read) -> Scaled | None:
-    if (integers := integers_of(read)) is not None:
+    if (integers := elements_of(read)) is not None:
         return Scaled(integers, None)
     ops: tuple[ir.Operation, ...] = ()
     found, op = _source(read)
@@ -67,7 +68,7 @@ def _by_scale(op: ir.Operation, read: Read) -> Scaled | None:
         return None
     divides = op.name == "stablehlo.divide"
     for number in (0,) if divides else (0, 1):
-        integers = integers_of(Read(op.operands[number], read.at))
+        integers = elements_of(Read(op.operands[number], read.at))
         scale = None if integers is None else _narrowest(Read(op.operands[1 - number], read.at))
         if integers is not None and scale is not None:
             return Scaled(_behind(integers, op), scale, divides=divides)

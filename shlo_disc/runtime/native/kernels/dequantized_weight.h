@@ -104,9 +104,10 @@ private:
     bool is_signed = dtype_ == "i8";
     if (step == 1 && has_vectors) {
       static const float one = 1, zero = 0;
+      static const Table none{};
       const auto &kernels = avx2::kKernels[static_cast<size_t>(is_signed ? Code::kI8 : Code::kU8)][0];
       const auto *bytes = static_cast<const uint8_t *>(data_) + first;
-      Columns column{bytes, 0, {}, 0, {&one, &one}, {&zero, &zero}, nullptr, 0, 0, count, count, nullptr, 0, count};
+      Columns column{bytes, 0, {}, 0, {&one, &one}, {&zero, &zero}, none.data(), 0, 0, count, count, nullptr, 0, count};
       return kernels.dequantise_column[0](column, {target, target});
     }
     is_signed ? copy_as<int8_t>(first, step, count, target) : copy_as<uint8_t>(first, step, count, target);
