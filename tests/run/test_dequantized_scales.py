@@ -89,6 +89,15 @@ def with_bias(k: int, n: int, _: int) -> Program:
     return product(weight, k), (random((k, n), "int8"), random((n,), "float32"), -random((n,), "float32", 1))
 
 
+def less_a_bias(k: int, n: int, _: int) -> Program:
+    weight = lambda q, s, b: f32(q) * s[:, None] - b[:, None]  # noqa: E731
+    return product(weight, k), (random((k, n), "uint8"), random((k,), "float32"), random((k,), "float32", 1))
+
+
+def less_one_number(k: int, n: int, _: int) -> Program:
+    return product(lambda q, s: f32(q) * s - 1.5, k), (random((k, n), "int8"), random((n,), "float32"))
+
+
 def with_bias_in_groups(k: int, n: int, g: int) -> Program:
     def weight(q: Any, s: Any, b: Any) -> Any:
         return (f32(q).reshape(n, k // g, g) * s[..., None] + b[..., None]).reshape(n, k).T
@@ -108,7 +117,8 @@ def with_bias_of_pairs(k: int, n: int, g: int) -> Program:
 
 FORMS = (of_rows, of_rows_transposed, zeros_of_rows, of_floats_of_8_bits, of_groups_of_columns,
          of_groups_of_columns_transposed, of_blocks, of_blocks_transposed, quotients, quotients_of_one,
-         quotients_in_groups, with_bias, with_bias_in_groups, with_bias_of_pairs)  # fmt: skip
+         quotients_in_groups, with_bias, less_a_bias, less_one_number, with_bias_in_groups,
+         with_bias_of_pairs)  # fmt: skip
 SIZES = ((16, 16, 16), (96, 80, 16), (416, 272, 16))
 
 
@@ -286,8 +296,12 @@ def bias_of_bf16(x: Any, q: Any, s: Any) -> Any:
     return f32(x.astype(jnp.bfloat16) @ (q.astype(jnp.bfloat16) * s + s))
 
 
-NEXT = (itself, times_itself, one_has_no_kernel, with_a_bias_of_elements, quotient_of_the_scale, quotients_of_f16,
-        rounded_quotients, bias_of_bf16)  # fmt: skip
+def bias_less_a_product(x: Any, q: Any, s: Any) -> Any:
+    return x @ (s - f32(q) * s)
+
+
+NEXT = (bias_less_a_product, itself, times_itself, one_has_no_kernel, with_a_bias_of_elements, quotient_of_the_scale,
+        quotients_of_f16, rounded_quotients, bias_of_bf16)  # fmt: skip
 
 
 @pytest.mark.parametrize("function", NEXT)

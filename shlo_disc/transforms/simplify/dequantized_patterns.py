@@ -65,6 +65,7 @@ class DequantizedProduct:
     rounding: str = "f32"
     divides: bool = False
     bias: Read | None = None
+    bias_sign: int = 1
 
     @property
     def zero(self) -> Read | None:

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from shlo_disc.shape_dialect.build import constant, convert, dense, divide, transpose
+from shlo_disc.shape_dialect.build import constant, convert, dense, divide, negate, transpose
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.library import NARROW_PRODUCT
 from shlo_disc.shape_dialect.dialect.names import PRECISION
@@ -81,6 +81,7 @@ def _call(found: DequantizedProduct) -> ir.Value:
         attributes |= {name: len(operands), **steps}
         is_read = str(element_type_of(read.value)) in (_PARAMETERS if not is_kernel else (*_PARAMETERS, *OF_16_BITS))
         value = read.value if is_read else convert(read.value, ir.F32Type.get())
+        value = negate(value) if name == "zero" and found.bias_sign < 0 else value
         if name == "scale" and found.divides:
             attributes["divisor"] = len(operands) + 1
             operands.append(divide(constant(1.0, ir.F32Type.get(), dims_of(value)), value))
@@ -112,7 +113,8 @@ def _table(content: tuple[float, ...] | ir.Value) -> ir.Value:
 def _number(found: DequantizedProduct, name: str) -> float | None:
     """The one number that a scale or zero point is, or that takes the place of none; None where it is a tensor."""
     if name == "zero":
-        return 0.0 if found.zero is None else number_of(found.zero)
+        number = 0.0 if found.zero is None else number_of(found.zero)
+        return None if number is None else found.bias_sign * number
     number = 1.0 if found.scale is None else number_of(found.scale)
     return 1 / number if number is not None and found.divides else number
 

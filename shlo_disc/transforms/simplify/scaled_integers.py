@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Narrow integers that a program scales: `q * scale`, `q / scale` and `q * scale + bias`, each rounded once."""
+"""Narrow integers that a program scales: `q * scale`, `q / scale`, and `q * scale + bias`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ FLOATS = ("f32", *OF_16_BITS)
 
 class Scaled(NamedTuple):
     """Integers, the scale that they are multiplied or divided by, the type that results are rounded to, and what is
-    added to them."""
+    added to them or, with a `bias_sign` of -1, taken off."""
 
     integers: Integers
     scale: Read | None
     rounding: str = "f32"
     divides: bool = False
     bias: Read | None = None
+    bias_sign: int = 1
 
 
 def scaled_integers(read: Read) -> Scaled | None:
@@ -45,20 +46,21 @@ def scaled_integers(read: Read) -> Scaled | None:
         ops, (found, op) = (*ops, op), _source(Read(op.operands[0], found.at))
     if op is None or rounding not in FLOATS:
         return None
-    own = _biased(op, found) if op.name == "stablehlo.add" else _by_scale(op, found)
+    own = _biased(op, found) if op.name in ("stablehlo.add", "stablehlo.subtract") else _by_scale(op, found)
     return None if own is None else own._replace(integers=_behind(own.integers, *ops), rounding=rounding)
 
 
 def _biased(op: ir.Operation, read: Read) -> Scaled | None:
-    """`q * scale + bias`, in f32: products are not rounded to less."""
+    """`q * scale + bias` or `q * scale - bias`, in f32: products are not rounded to less."""
     if str(element_type_of(read.value)) != "f32":
         return None
-    for number in (0, 1):
+    sign = 1 if op.name == "stablehlo.add" else -1
+    for number in (0, 1) if sign == 1 else (0,):
         found, multiply = _source(Read(op.operands[number], read.at))
         own = None if multiply is None else _by_scale(multiply, found)
         bias = _narrowest(Read(op.operands[1 - number], read.at))
         if own is not None and bias is not None and not own.divides and own.integers.zero is None:
-            return own._replace(integers=_behind(own.integers, op), bias=bias)
+            return own._replace(integers=_behind(own.integers, op), bias=bias, bias_sign=sign)
     return None
 
 

@@ -106,9 +106,10 @@ struct Method {
       std::copy_n(w.table, table.size(), table.begin());
     else
       table = table_of(w.code, is_in_table ? *zero : 0);
-    Zeros zeros = w.adds_zeros ? Zeros::kAfter : is_in_table || w.zero.is_nothing() ? Zeros::kNone : Zeros::kBefore;
+    bool has_zeros = !is_in_table && !w.zero.is_nothing();
+    Zeros zeros = !has_zeros ? Zeros::kNone : w.adds_zeros ? Zeros::kAfter : Zeros::kBefore;
     kernels = &(wide ? avx512::kKernels : avx2::kKernels)[static_cast<size_t>(w.code)][static_cast<size_t>(zeros)];
-    has_tiles = rounding != Rounding::kNone || w.is_spread() || w.adds_zeros;
+    has_tiles = rounding != Rounding::kNone || w.is_spread() || zeros == Zeros::kAfter;
     int64_t most = wide ? avx512::kMostRowsOfWords : avx2::kMostRowsOfWords;
     int64_t of_register = wide ? avx512::V::kLanes : avx2::V::kLanes;
     lanes = !has_tiles && m <= most && w.has_words(4 * of_register) ? of_register : 0;
