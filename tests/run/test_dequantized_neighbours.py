@@ -66,11 +66,6 @@ def other_shifts(x: Any, q: Any, s: Any) -> Any:
     return x @ (f32(jnp.stack([q & 15, q >> 3], axis=1).reshape(40, 24)) * s)
 
 
-def halves_of_columns(x: Any, q: Any, s: Any) -> Any:
-    q = lax.bitcast_convert_type(q, jnp.uint8)[:, :12]
-    return x @ (f32(jnp.stack([q & 15, q >> 4], axis=2).reshape(40, 24)) * s)
-
-
 def halves_of_two_groups(x: Any, q: Any, s: Any) -> Any:
     q = lax.bitcast_convert_type(q, jnp.uint8)[:9]
     whole = f32(jnp.stack([q & 15, q >> 4], axis=1)).reshape(2, 9, 24)
@@ -86,7 +81,7 @@ def reversed_rows(x: Any, q: Any, s: Any) -> Any:
 
 
 NEXT = (read_twice, view_read_twice, computed, that_may_wrap, of_each_element, of_short_groups, rounded, in_f64,
-        high_halves_first, other_halves, other_shifts, halves_of_columns,
+        high_halves_first, other_halves, other_shifts,
         halves_of_two_groups, wide_zeros, reversed_rows)  # fmt: skip
 
 

@@ -105,20 +105,27 @@ class DequantizedProduct:
 
     @cached_property
     def half(self) -> int:
-        """The distance of rows that share a byte, 0 where none do; -1 where these are no two rows."""
+        """The distance of rows that share a byte, 0 where none do."""
+        return self._half_of("k", self.rows)
+
+    @cached_property
+    def column_half(self) -> int:
+        """The distance of columns that share a byte, 0 where none do."""
+        return self._half_of("n", self.columns)
+
+    def _half_of(self, name: str, size: int) -> int:
         half = self.integers.half
-        if half is None:
-            return 0
-        return half.step if half.name == "k" and half.size == 2 and half.step in (1, self.rows // 2) else -1
+        is_one = half is not None and half.name == name and half.size == 2 and half.step in (1, size // 2)
+        return half.step if half is not None and is_one else 0
 
     @cached_property
     def has_dense_columns(self) -> bool | None:
         """The order of the bytes in memory, (n, k) or (k, n); None for any other."""
-        count = self.rows // 2 if self.half else self.rows
-        step = 2 if self.half == 1 and self.rows > 2 else 1
+        count, step = _of_bytes(self.rows, self.half)
+        columns, column_step = _of_bytes(self.columns, self.column_half)
         found = [place for place in places(self.integers.data) or [] if place.digit.name != "matrix"]
-        for is_dense, (k, n) in ((True, (1, count)), (False, (self.columns, 1))):
-            wanted = [("k", step, count, k), ("n", 1, self.columns, n)]
+        for is_dense, (k, n) in ((True, (1, count)), (False, (columns, 1))):
+            wanted = [("k", step, count, k), ("n", column_step, columns, n)]
             if [(*p.digit, p.distance) for p in found] == [w for w in wanted if w[2] > 1]:
                 return is_dense
         return None
@@ -173,9 +180,10 @@ class DequantizedProduct:
 
     @property
     def is_spread(self) -> bool:
-        """Tells whether scales are those of rows, or of groups of columns: sums of integers cannot be scaled."""
+        """Tells whether scales are those of rows, or of groups of columns, or columns share bytes: sums of integers are
+        not scaled."""
         has_short_groups = self.group < min(FEWEST_ROWS, self.rows)
-        return has_short_groups or self.group_columns not in (1, self.columns)
+        return has_short_groups or self.group_columns not in (1, self.columns) or bool(self.column_half)
 
 
 DEQUANTIZED: Pattern[DequantizedProduct] = Pattern(
@@ -247,10 +255,11 @@ def _is_read_by_products(found: DequantizedProduct) -> bool:
 
 
 @DEQUANTIZED.requires(
-    "integers lie in the order of rows or of columns, matrices of them at one distance; two in a byte are two rows"
+    "integers lie in the order of rows or of columns, as matrices do at a distance; two in a byte are rows, or columns"
 )
 def _is_dense(found: DequantizedProduct) -> bool:
-    return found.half >= 0 and found.has_dense_columns is not None and found.distance is not None
+    are_known = found.integers.half is None or bool(found.half or found.column_half)
+    return are_known and found.has_dense_columns is not None and found.distance is not None
 
 
 @DEQUANTIZED.requires("scales and zero points are one for all, or for groups of rows and of columns that have a kernel")
@@ -265,14 +274,26 @@ def _are_by_groups(found: DequantizedProduct) -> bool:
     if not found.is_spread:
         return True
     rows_are_long = found.group in (1, found.rows) or found.group >= FEWEST_ROWS
-    return not found.half and rows_are_long and (found.group_columns >= min(FEWEST_ROWS, found.columns))
+    are_for_columns = found.group_columns == 1 and found.group > 1
+    columns_are_long = found.group_columns >= min(FEWEST_ROWS, found.columns)
+    return not found.half and rows_are_long and (columns_are_long or are_for_columns)
 
 
-@DEQUANTIZED.requires("both rows of a byte go from one group to the next together")
+@DEQUANTIZED.requires("both rows, or columns, of a byte go from one group to the next together")
 def _halves_share_groups(found: DequantizedProduct) -> bool:
-    if not found.half or found.group == found.rows:
+    rows_do = _go_together(found.half, found.group, found.rows)
+    return rows_do and (found.group_columns == 1 or _go_together(found.column_half, found.group_columns, found.columns))
+
+
+def _go_together(half: int, group: int, size: int) -> bool:
+    if not half or group == size:
         return True
-    return found.group % 2 == 0 if found.half == 1 else found.half % found.group == 0
+    return group % 2 == 0 if half == 1 else half % group == 0
+
+
+def _of_bytes(size: int, half: int) -> tuple[int, int]:
+    """The number of rows (columns) of bytes, and the distance of those that neighbouring bytes hold."""
+    return (size // 2, 2 if half == 1 and size > 2 else 1) if half else (size, 1)
 
 
 def dequantized_product(op: ir.Operation, side: int) -> DequantizedProduct | None:

@@ -129,6 +129,7 @@ def _attributes(found: DequantizedProduct) -> dict[str, int]:
         "code": CODES.index(found.integers.code),
         "dense_columns": int(bool(found.has_dense_columns)),
         "half": found.half,
+        "column_half": found.column_half,
         "step": 2 if found.half == 1 else 1,
         "group": found.group,
         "columns": found.group_columns if found.is_spread else 1,

@@ -172,8 +172,8 @@ public:
       for (int64_t h = 0, k = w_.row(r, 0); h < w_.halves(); ++h, k = w_.row(r, h)) {
         for (int64_t j = 0; j < part.columns; ++j) {
           int64_t column = part.column + j;
-          uint8_t byte = w_.q[r * w_.row_step() + column * w_.column_step()];
-          float q = decoded(w_.code, byte, h, how_.table);
+          int64_t half = w_.column_half != 0 ? static_cast<int64_t>(w_.half_of(column)) : h;
+          float q = decoded(w_.code, w_.byte(r, column), half, how_.table);
           weights[j] = is_in_rows ? weight(q, parameters.scale[h][j], w_.zero.is_nothing() ? 0 : parameters.zero[h][j])
                        : w_.divisor.is_tensor()
                            ? rounded((q - w_.zero.at(k, column)) / w_.divisor.at(k, column), how_.rounding)
@@ -306,7 +306,7 @@ private:
   ByteRows rows_of(const Part &part) const {
     ByteRows rows = w_.byte_rows();
     auto *copy = reinterpret_cast<uint8_t *>(Scratch::slab());
-    if (w_.has_dense_columns || copy == nullptr || w_.bytes() * part.columns > gemm::kSlabBytes)
+    if (w_.has_dense_columns || w_.column_half != 0 || copy == nullptr || w_.bytes() * part.columns > gemm::kSlabBytes)
       return rows;
     for (int64_t r = 0; r < w_.bytes(); ++r)
       std::copy_n(rows.at(r, part.column), part.columns, copy + r * part.columns);

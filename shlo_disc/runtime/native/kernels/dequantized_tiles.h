@@ -12,6 +12,7 @@ namespace disc::dequantized {
 
 constexpr int64_t kTileColumns = 256; // of rows of bytes
 constexpr int64_t kTileTerms = 1024;  // bytes of dense columns, at most
+static_assert(kTileTerms <= Pieces::kMost && kTileColumns <= Pieces::kMost);
 constexpr int64_t kTileFloats = 2 * std::max(kStreams * kTileColumns, kTileColumnsTogether * kTileTerms);
 
 using ByTile = std::array<std::array<MultiplyTile, 2>, kMostByColumns>;

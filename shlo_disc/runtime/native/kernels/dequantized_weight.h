@@ -52,6 +52,10 @@ public:
     float number = number_;
     return data_ == nullptr ? number : *found(place(k, column), 0, 1, &number);
   }
+  /// Those of row k, of every `step`-th column from `column` on.
+  const float *row(int64_t k, int64_t column, int64_t step, int64_t count, float *memory) const {
+    return found(place(k, column), step * steps_.n, count, memory);
+  }
   /// Those of row k, from `column` on: where they lie as floats, or copied to `memory`.
   const float *row(int64_t k, int64_t column, int64_t count, float *memory) const {
     return found(place(k, column), steps_.n, count, memory);
@@ -128,7 +132,8 @@ struct ByteRows {
   const uint8_t *at(int64_t r, int64_t n) const { return q + r * step + (n - column); }
 };
 
-/// W. Rows of bytes hold an element of a row each, or of two: element h of byte row r is in row r * step + h * half.
+/// W. Rows of bytes hold an element of a row each, or of two: element h of byte row r is in row r * step + h * half. Or
+/// bytes hold elements of two columns, `column_half` apart: of neighbours, or of both halves of the columns.
 struct Weight {
   const uint8_t *q;
   int64_t k, n;
@@ -141,6 +146,7 @@ struct Weight {
   Parameter scale, zero;
   Parameter divisor; // a tensor where scales are its reciprocals
   bool adds_zeros; // q * scale + zero
+  int64_t column_half; // 0 where bytes do not hold elements of two columns
   const float *table; // of the program, or null
 
   Weight matrix(int64_t number) const {
@@ -153,9 +159,21 @@ struct Weight {
   /// Whether quotients have to be computed as such.
   bool divides() const { return divisor.is_tensor() && !scale.are_as_good_as(divisor); }
   /// Whether a scale belongs to a row, or to several columns: kernels that sum products with integers know of neither.
-  bool is_spread() const { return columns > 1 || (group < kFewestTerms && group < bytes()); }
+  bool is_spread() const { return columns > 1 || (group < kFewestTerms && group < bytes()) || column_half != 0; }
 
-  int64_t halves() const { return halves_of(code); }
+  int64_t halves() const { return column_half != 0 ? 1 : halves_of(code); } // of rows
+  /// Columns of bytes, and which of them a column is in, as which half.
+  int64_t byte_columns() const { return column_half != 0 ? n / 2 : n; }
+  int64_t byte_column(int64_t column) const {
+    return column_half == 0 ? column : column_half == 1 ? column / 2 : column % column_half;
+  }
+  size_t half_of(int64_t column) const {
+    return static_cast<size_t>(column_half == 1 ? column % 2 : column / column_half);
+  }
+  uint8_t byte(int64_t r, int64_t column) const {
+    int64_t at = byte_column(column);
+    return q[has_dense_columns ? at * bytes() + r : r * byte_columns() + at];
+  }
   int64_t bytes() const { return k / halves(); } // along k
   int64_t row(int64_t r, int64_t h) const { return r * step + h * half; }
   /// Bytes of the group of r from r on.
@@ -164,9 +182,6 @@ struct Weight {
   int64_t groups(int64_t r, int64_t count) const {
     return count <= rest(r) ? 1 : 1 + gemm::divide_up(count - rest(r), group);
   }
-  int64_t column_step() const { return has_dense_columns ? bytes() : 1; }
-  int64_t row_step() const { return has_dense_columns ? 1 : n; }
-
   ByteRows byte_rows() const { return {q, n, 0}; }
 
   /// Bytes of a dense column, from r on, for what makes floats of them.
@@ -209,40 +224,90 @@ struct Parameters {
   }
 };
 
-/// Writes pieces of a weight as floats, as the program has them.
+/// Writes pieces of a weight whose scales are spread as floats, as the program has them.
 struct Pieces {
+  static constexpr int64_t kMost = 1024; // floats
+
   const Weight &w;
   const Kernels &kernels;
   Rounding rounding;
   const float *table;
 
-  /// Bytes q of row `row`, from `column` on, where scales are spread. `memory` has two rows of `length`.
+  /// Bytes q of row `row`, from `column` on. `memory` has four rows of `length`.
   void write_row(const uint8_t *q, int64_t row, int64_t column, int64_t count, float *memory, int64_t length,
                  float *target) const {
-    int64_t first = w.columns - column % w.columns;
-    int64_t groups = 1 + gemm::divide_up(std::max(count - first, int64_t{0}), w.columns);
-    const float *scale = w.scale.row(row, column, groups, memory);
-    write_groups(q, scale, w.zero.row(row, column, groups, memory + length), first, w.columns, count, target);
+    if (w.column_half == 1)
+      return write_neighbours(row, column, count, memory, length, target);
+    if (w.column_half != 0) {
+      int64_t before = column < w.column_half ? std::min(count, w.column_half - column) : 0;
+      if (before > 0)
+        write_half(row, column, before, memory, length, target);
+      return write_half(row, column + before, count - before, memory, length, target + before);
+    }
+    Piece piece = piece_of_row(row, column, count, 1, memory, length);
+    write(q, piece, {piece.scale, piece.scale}, {piece.zero, piece.zero}, count, {target, target});
   }
 
-  /// Bytes of dense column `column`, from r on, where scales are spread.
+  /// Bytes of dense column `column`, from r on.
   void write_column(int64_t r, int64_t count, int64_t column, float *memory, int64_t length, float *target) const {
-    const uint8_t *q = w.q + column * w.bytes() + r;
-    bool is_each = w.group == 1;
-    int64_t groups = is_each ? count : w.groups(r, count);
-    const float *scale = w.scale.groups(r, column, groups, memory);
-    const float *zero = w.zero.groups(r, column, groups, memory + length);
-    if (is_each)
-      kernels.dequantise[static_cast<size_t>(rounding)](q, {scale, scale}, {zero, zero}, table, count, {target, target});
-    else
-      write_groups(q, scale, zero, w.rest(r), w.group, count, target);
+    const uint8_t *q = w.q + w.byte_column(column) * w.bytes() + r;
+    int64_t groups = w.group == 1 ? count : w.groups(r, count);
+    Piece piece{w.scale.groups(r, column, groups, memory), w.zero.groups(r, column, groups, memory + length), w.rest(r),
+                w.group};
+    if (w.column_half == 0)
+      return write(q, piece, {piece.scale, piece.scale}, {piece.zero, piece.zero}, count, {target, target});
+    write_one(q, piece, w.half_of(column), count, target);
   }
 
 private:
-  void write_groups(const uint8_t *q, const float *scale, const float *zero, int64_t first, int64_t group, int64_t count,
-                    float *target) const {
-    Columns of{q, 0, {}, 0, {scale, scale}, {zero, zero}, table, 0, 0, first, group, nullptr, 0, count};
-    kernels.dequantise_column[static_cast<size_t>(rounding)](of, {target, target});
+  /// Scales and zero points of neighbouring bytes: of each, or of `first` and then of groups.
+  struct Piece {
+    const float *scale, *zero;
+    int64_t first, group;
+  };
+
+  /// Those of every `step`-th column.
+  Piece piece_of_row(int64_t row, int64_t column, int64_t count, int64_t step, float *memory, int64_t length) const {
+    if (w.columns == 1)
+      return {w.scale.row(row, column, step, count, memory), w.zero.row(row, column, step, count, memory + length), 1, 1};
+    int64_t first = (w.columns - column % w.columns) / step, group = w.columns / step;
+    int64_t groups = 1 + gemm::divide_up(std::max(count - first, int64_t{0}), group);
+    return {w.scale.row(row, column, groups, memory), w.zero.row(row, column, groups, memory + length), first, group};
+  }
+
+  void write(const uint8_t *q, const Piece &piece, const Pair &scale, const Pair &zero, int64_t count,
+             const std::array<float *, 2> &target) const {
+    auto number = static_cast<size_t>(rounding);
+    if (piece.group == 1)
+      return kernels.dequantise[number](q, scale, zero, table, count, target);
+    Columns of{q, 0, {}, 0, scale, zero, table, 0, 0, piece.first, piece.group, nullptr, 0, count};
+    kernels.dequantise_column[number](of, target);
+  }
+
+  /// One of the halves of bytes.
+  void write_one(const uint8_t *q, const Piece &piece, size_t half, int64_t count, float *target) const {
+    float other[kMost];
+    std::array<float *, 2> targets = {other, other};
+    targets[half] = target;
+    write(q, piece, {piece.scale, piece.scale}, {piece.zero, piece.zero}, count, targets);
+  }
+
+  void write_half(int64_t row, int64_t column, int64_t count, float *memory, int64_t length, float *target) const {
+    if (count > 0)
+      write_one(w.q + row * w.byte_columns() + w.byte_column(column), piece_of_row(row, column, count, 1, memory, length),
+                w.half_of(column), count, target);
+  }
+
+  void write_neighbours(int64_t row, int64_t column, int64_t count, float *memory, int64_t length, float *target) const {
+    float halves[2][kMost];
+    int64_t bytes = count / 2;
+    Piece low = piece_of_row(row, column, bytes, 2, memory, length), high = low;
+    if (w.columns == 1)
+      high = piece_of_row(row, column + 1, bytes, 2, memory + 2 * length, length);
+    write(w.q + row * w.byte_columns() + column / 2, low, {low.scale, high.scale}, {low.zero, high.zero}, bytes,
+          {halves[0], halves[1]});
+    for (int64_t i = 0; i < bytes; ++i)
+      target[2 * i] = halves[0][i], target[2 * i + 1] = halves[1][i];
   }
 };
 
