@@ -72,8 +72,13 @@ def halves_of_two_groups(x: Any, q: Any, s: Any) -> Any:
     return x[:, :18] @ (whole * jnp.stack([s, 2 * s])[:, None]).reshape(18, 24)
 
 
-def wide_zeros(x: Any, q: Any, s: Any) -> Any:
-    return x @ f32(q.astype(jnp.int32) - (1e8 * s).astype(jnp.int32))
+def wide_zeros_of_bf16(x: Any, q: Any, s: Any) -> Any:
+    return f32(x.astype(jnp.bfloat16) @ (q.astype(jnp.int32) - (1e8 * s).astype(jnp.int32)).astype(jnp.bfloat16))
+
+
+def wide_zeros_twice(x: Any, q: Any, s: Any) -> Any:
+    zeros = (1e8 * s).astype(jnp.int32)
+    return x @ f32(q.astype(jnp.int32) - zeros - zeros)
 
 
 def reversed_rows(x: Any, q: Any, s: Any) -> Any:
@@ -82,7 +87,7 @@ def reversed_rows(x: Any, q: Any, s: Any) -> Any:
 
 NEXT = (read_twice, view_read_twice, computed, that_may_wrap, of_each_element, of_short_groups, rounded, in_f64,
         high_halves_first, other_halves, other_shifts,
-        halves_of_two_groups, wide_zeros, reversed_rows)  # fmt: skip
+        halves_of_two_groups, wide_zeros_of_bf16, wide_zeros_twice, reversed_rows)  # fmt: skip
 
 
 @pytest.mark.parametrize("function", NEXT)

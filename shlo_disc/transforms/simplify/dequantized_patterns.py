@@ -204,8 +204,10 @@ def _is_of_floats(found: DequantizedProduct) -> bool:
     "a target whose products are kernels multiplies one matrix, of integers less zero points, by scales of columns"
 )
 def _has_a_kernel(found: DequantizedProduct) -> bool:
-    is_plain = not found.is_spread and not found.divides and found.bias is None and found.integers.table is None
-    return not policy().product_tile or (is_plain and not found.batch)
+    integers = found.integers
+    is_plain = not found.is_spread and integers.table is None and not integers.difference_bits
+    is_scaled = not found.divides and found.bias is None
+    return not policy().product_tile or (is_plain and is_scaled and not found.batch)
 
 
 @DEQUANTIZED.requires("weights that are scaled are rounded to the type of the product, or to one that f32 has")

@@ -79,7 +79,7 @@ def _call(found: DequantizedProduct) -> ir.Value:
             continue
         steps = {f"{name}_k": layout.k, f"{name}_n": layout.n, f"{name}_matrix": layout.matrix}
         attributes |= {name: len(operands), **steps}
-        is_read = str(element_type_of(read.value)) in (_PARAMETERS if not is_kernel else (*_PARAMETERS, *OF_16_BITS))
+        is_read = str(element_type_of(read.value)) in (*_PARAMETERS, *(OF_16_BITS if is_kernel else ("i64",)))
         value = read.value if is_read else convert(read.value, ir.F32Type.get())
         value = negate(value) if name == "zero" and found.bias_sign < 0 else value
         if name == "scale" and found.divides:
@@ -130,6 +130,7 @@ def _attributes(found: DequantizedProduct) -> dict[str, int]:
         "dense_columns": int(bool(found.has_dense_columns)),
         "half": found.half,
         "column_half": found.column_half,
+        "difference_bits": found.integers.difference_bits,
         "step": 2 if found.half == 1 else 1,
         "group": found.group,
         "columns": found.group_columns if found.is_spread else 1,

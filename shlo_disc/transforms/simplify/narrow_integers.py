@@ -42,8 +42,9 @@ class Integers:
     ops on the way, last first.
 
     half: the digit that tells the halves of a byte apart. zero: the zero point that is taken off, for which the range
-    allows. has_range: whether that is known, as it is where zero points are integers. table: the 16 floats, or a value
-    that has them, of which they are places (`table_lookups.py`).
+    allows. has_range: whether that is known, as it is where zero points are integers. difference_bits: those of the
+    type in which a zero point of any integer is taken off, which may wrap; 0 elsewhere. table: the 16 floats, or a
+    value that has them, of which they are places (`table_lookups.py`).
     """
 
     data: Read
@@ -54,6 +55,7 @@ class Integers:
     half: Digit | None = None
     zero: Read | None = None
     has_range: bool = True
+    difference_bits: int = 0
     table: tuple[float, ...] | ir.Value | None = None
 
 
@@ -96,7 +98,7 @@ def _holds(element: ir.Type, found: Integers) -> bool:
     if found.code in FLOATS_OF_8_BITS:
         return str(element) in ("f16", "bf16", "f32")
     if not found.has_range:
-        return str(element) == "f32"
+        return str(element) in ("f32", f"i{found.difference_bits}")
     if not isinstance(element, ir.IntegerType):
         most = 1 << _SIGNIFICANT.get(str(element), 0)
         return -most <= found.low and found.high <= most
@@ -108,7 +110,10 @@ def _holds(element: ir.Type, found: Integers) -> bool:
 
 
 def _less(found: Integers, op: ir.Operation, read: Read) -> Integers | None:
-    """Integers less a zero point: an integer of any type, or an f32 that is subtracted from an f32."""
+    """Integers less a zero point: an integer of any type, or an f32 that is subtracted from an f32.
+
+    Where a difference of integers may wrap, or is more than an f32 has, it is one of i32 or i64 that becomes an f32.
+    """
     zero = source_of(Read(op.operands[1], read.at))
     if zero is None or found.zero is not None or found.code in FLOATS_OF_8_BITS:
         return None
@@ -117,7 +122,9 @@ def _less(found: Integers, op: ir.Operation, read: Read) -> Integers | None:
         is_f32 = str(element_type_of(zero.value)) == "f32"
         return replace(found, zero=zero, has_range=False) if is_f32 else None
     least, most, narrowest = limits
-    return replace(found, zero=narrowest, low=found.low - most, high=found.high - least)
+    found = replace(found, zero=narrowest, low=found.low - most, high=found.high - least)
+    is_wide = max(-found.low, found.high) > _LARGEST_ZERO and str(element_type_of(read.value)) in ("i32", "i64")
+    return replace(found, has_range=False, difference_bits=bits_of(element_type_of(read.value))) if is_wide else found
 
 
 def _limits(read: Read) -> tuple[int, int, Read] | None:

@@ -159,9 +159,10 @@ bool fits(const Call &call, const Weight &w, int64_t matrices, int64_t group) {
   bool are_halves_alike = w.columns == 1 || w.columns >= w.n ||
                           (w.column_half == 1 ? w.columns % 2 == 0 : w.column_half % w.columns == 0);
   int64_t rows = call.operands[0].elements() / w.k;
-  return has_rows && has_whole_groups && (w.is_spread() ? is_spread : has_long_groups) && w.matrix_step >= 0 &&
-         (w.column_half == 0 || (has_halves && are_halves_alike && w.n % 2 == 0 && halves_of(w.code) == 2)) &&
-         call.operands[1].elements() == (matrices - 1) * w.matrix_step + w.bytes() * w.byte_columns() && rows % matrices == 0 &&
+  int64_t bytes = (matrices - 1) * w.matrix_step + w.bytes() * w.byte_columns();
+  bool has_columns = w.column_half == 0 || (has_halves && are_halves_alike && w.n % 2 == 0 && halves_of(w.code) == 2);
+  return has_rows && has_columns && has_whole_groups && (w.is_spread() ? is_spread : has_long_groups) &&
+         w.matrix_step >= 0 && call.operands[1].elements() == bytes && rows % matrices == 0 &&
          rows == call.results[0].elements() / w.n && w.scale.fits(matrices, w.k, w.n) &&
          w.zero.fits(matrices, w.k, w.n) && w.divisor.fits(matrices, w.k, w.n) &&
          is_place(w.code) == (w.table != nullptr);
@@ -176,13 +177,13 @@ const float *table(const Call &call) {
 }
 
 /// (A, q[, scale][, zero][, divisor][, table]) -> C. Attributes: k, n; code, of `Code`; dense_columns: q is (n, k), else
-/// (k, n); step, half, column_half: as in Weight; group, columns: rows and columns of a scale; vector_bits: the widest registers that
-/// the program may use. scale, zero: numbers of operands, of which scale_k, scale_n, zero_k, zero_n are the steps, or 0,
-/// and scale_bits, zero_bits the f32 itself. divisor: the operand whose reciprocals the scales are, with their steps, or
-/// 0. adds_zeros: zero points are added to integers that are scaled. table: the operand that a code of places has, or 0.
-/// rounding, of `Rounding`: the type of the weights; bf16: whether the program's type of A is bf16. matrices: of A, W
-/// and C, which A and C have as their first axis; matrix, scale_matrix, zero_matrix are the steps from one to the next,
-/// or 0.
+/// (k, n); step, half, column_half, difference_bits: as in Weight; group, columns: rows and columns of a scale;
+/// vector_bits: the widest registers that the program may use. scale, zero: numbers of operands, of which scale_k,
+/// scale_n, zero_k, zero_n are the steps, or 0, and scale_bits, zero_bits the f32 itself. divisor: the operand whose
+/// reciprocals the scales are, with their steps, or 0. adds_zeros: zero points are added to integers that are scaled.
+/// table: the operand that a code of places has, or 0. rounding, of `Rounding`: the type of the weights; bf16: whether
+/// the program's type of A is bf16. matrices: of A, W and C, which A and C have as their first axis; matrix,
+/// scale_matrix, zero_matrix are the steps from one to the next, or 0.
 void dequantized_dot(const Call &call) {
   auto given = [&](const char *name) { return call.spec.attribute(name); };
   int64_t k = given("k"), n = given("n"), group = given("group"), code = given("code"), step = given("step");
@@ -198,7 +199,7 @@ void dequantized_dot(const Call &call) {
   Parameter divisor = parameter(call, "divisor", "scale", group, columns);
   Weight weight{call.operands[1].as<uint8_t>(), k, n, given("dense_columns") != 0, static_cast<Code>(code), step,
                 given("half"), group / step, columns, given("matrix"), scale, zero, divisor, given("adds_zeros") != 0,
-                given("column_half"), table(call)};
+                given("difference_bits"), given("column_half"), table(call)};
   if (group >= k)
     weight.group = weight.bytes();
   if (!fits(call, weight, matrices, group))

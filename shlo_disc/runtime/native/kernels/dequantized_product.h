@@ -84,7 +84,7 @@ inline float decoded(Code code, uint8_t byte, int64_t half, const Table &table) 
 struct Method {
   int64_t m; // rows of A for each matrix
   Rounding rounding;
-  bool plain, wide, pairs; // pairs: many rows multiply pairs of bf16
+  bool has_wide_zeros, plain, wide, pairs; // pairs: many rows multiply pairs of bf16
   bool is_few, by_rows, has_tiles = false; // has_tiles: few rows multiply weights as they are, by tiles
   int64_t row_columns; // of C, whose sums few rows have at a time
   const Kernels *kernels = nullptr;
@@ -94,11 +94,13 @@ struct Method {
 
   /// `has_bf16`: bf16 has the elements of A and, as they are rounded, those of W.
   Method(const Weight &w, int64_t rows, Rounding rounds, bool has_bf16, int64_t vector_bits)
-      : m(rows), rounding(rounds), plain(vector_bits < 256 || !has_avx2() || w.divides()),
+      : m(rows), rounding(rounds), has_wide_zeros(w.has_wide_zeros()),
+        plain(vector_bits < 256 || !has_avx2() || w.divides() || has_wide_zeros),
         wide(vector_bits >= 512 && __builtin_cpu_supports("avx512f")),
         pairs(has_bf16 && wide && __builtin_cpu_supports("avx512bf16")),
         is_few(m <= (pairs ? kFewRowsOfPairs : kFewRows)), by_rows(is_few && !w.has_dense_columns),
-        row_columns(std::min(by_rows ? most_row_columns(m) : kDotColumns, divide_up(w.n, kFewestColumns) * kFewestColumns)),
+        row_columns(std::min(divide_up(w.n, kFewestColumns) * kFewestColumns,
+                             by_rows ? most_row_columns(m) : kDotColumns)),
         block(pairs ? kOfPairs : kOfFloats) {
     const float *zero = w.zero.number();
     bool is_in_table = wide && zero && is_of_4_bits(w.code) && !w.adds_zeros;
@@ -166,18 +168,16 @@ public:
     for (int64_t i = part.row; i < part.row + part.rows; ++i)
       std::fill_n(c_ + i * w_.n + part.column, part.columns, 0.0F);
     for (int64_t r = 0, past = 0; r < w_.bytes(); ++r) {
-      bool is_in_rows = !w_.is_spread() && !w_.divisor.is_tensor();
-      if (is_in_rows && r == past)
+      if (is_by_rows() && r == past)
         parameters.find_row(w_, r, part.column, part.columns), past = r + w_.rest(r);
       for (int64_t h = 0, k = w_.row(r, 0); h < w_.halves(); ++h, k = w_.row(r, h)) {
         for (int64_t j = 0; j < part.columns; ++j) {
-          int64_t column = part.column + j;
-          int64_t half = w_.column_half != 0 ? static_cast<int64_t>(w_.half_of(column)) : h;
+          int64_t column = part.column + j, half = w_.column_half != 0 ? static_cast<int64_t>(w_.half_of(column)) : h;
           float q = decoded(w_.code, w_.byte(r, column), half, how_.table);
-          weights[j] = is_in_rows ? weight(q, parameters.scale[h][j], w_.zero.is_nothing() ? 0 : parameters.zero[h][j])
-                       : w_.divisor.is_tensor()
-                           ? rounded((q - w_.zero.at(k, column)) / w_.divisor.at(k, column), how_.rounding)
-                           : weight(q, w_.scale.at(k, column), w_.zero.at(k, column));
+          if (is_by_rows())
+            weights[j] = weight(q, parameters.scale[h][j], w_.zero.is_nothing() ? 0 : parameters.zero[h][j]);
+          else
+            weights[j] = weight_at(q, k, column);
         }
         for (int64_t i = part.row; i < part.row + part.rows; ++i)
           for (int64_t j = 0; j < part.columns; ++j)
@@ -187,10 +187,21 @@ public:
   }
 
 private:
+  /// Whether weights need no more than scales and zero points of whole rows.
+  bool is_by_rows() const { return !w_.is_spread() && !w_.divisor.is_tensor() && !how_.has_wide_zeros; }
+
   float weight(float q, float scale, float zero) const {
     if (w_.adds_zeros)
       return rounded(std::fma(q, scale, -0.0F) + zero, how_.rounding); // the product is rounded first
     return rounded((q - zero) * scale, how_.rounding);
+  }
+  float weight_at(float q, int64_t k, int64_t column) const {
+    float integer = q, zero = w_.zero.at(k, column);
+    if (!w_.adds_zeros)
+      integer = how_.has_wide_zeros ? w_.difference(q, k, column) : q - zero;
+    if (w_.divisor.is_tensor())
+      return rounded(integer / w_.divisor.at(k, column), how_.rounding);
+    return weight(integer, w_.scale.at(k, column), w_.adds_zeros ? zero : 0);
   }
 
   /// Rows of sums of few rows lie in other lines of the cache; behind them lie the rows of A, and what follows those.

@@ -43,8 +43,8 @@ struct Operands {
     Dequantise dequantise = kernels.dequantise[static_cast<size_t>(rounding)];
     for (int64_t r = 0, past = 0; r < count; ++r) {
       if (w.is_spread()) {
-        float *row = target + r * range.width;
-        pieces.write_row(bytes.at(begin + r, first), begin + r, first, range.present, parameters_memory, range.width, row);
+        pieces.write_row(bytes.at(begin + r, first), begin + r, first, range.present, parameters_memory, range.width,
+                         target + r * range.width);
         continue;
       }
       if (r == past)
@@ -82,7 +82,8 @@ public:
   /// `columns_copy`: memory of a strip.
   PairOperands(const Weight &w, const ByteRows &bytes, const Kernels &kernels, Rounding rounding, const float *table,
                const float *a, int64_t rows, int64_t column, float *columns_copy)
-      : w_(w), bytes_(bytes), pieces_{w, kernels, rounding, table}, dequantise_(kernels.dequantise[static_cast<size_t>(rounding)]),
+      : w_(w), bytes_(bytes), pieces_{w, kernels, rounding, table},
+        dequantise_(kernels.dequantise[static_cast<size_t>(rounding)]),
         dequantise_column_(kernels.dequantise_column[static_cast<size_t>(rounding)]), table_(table), a_(a), rows_(rows),
         column_(column), columns_copy_(columns_copy) {}
 

@@ -35,8 +35,8 @@ public:
     return of;
   }
 
-  /// Whether products with these, which are floats, differ by rounding alone from quotients by `divisors`, of which they
-  /// are the reciprocals: all are normal, or those of 0, infinities and NaNs.
+  /// Whether products with these, which are floats, differ by rounding alone from quotients by `divisors`, whose
+  /// reciprocals they are: all are normal, or those of 0, infinities and NaNs.
   bool are_as_good_as(const Parameter &divisors) const {
     const auto *of = static_cast<const float *>(divisors.data_), *own = static_cast<const float *>(data_);
     for (int64_t i = 0; i < elements_; ++i)
@@ -44,6 +44,15 @@ public:
         return false;
     return true;
   }
+  /// Whether floats have all integers of a tensor.
+  bool are_exact() const {
+    for (int64_t i = 0; i < elements_; ++i)
+      if (int64_t number = integer(i); number > kLargestExact || number < -kLargestExact)
+        return false;
+    return true;
+  }
+  /// That of an element of the weight, as an integer.
+  int64_t integer_at(int64_t k, int64_t column) const { return integer(place(k, column)); }
   bool is_tensor() const { return data_ != nullptr; }
   int64_t elements() const { return elements_; }
 
@@ -78,6 +87,13 @@ public:
   const float *number() const { return data_ == nullptr ? &number_ : nullptr; }
 
 private:
+  static constexpr int64_t kLargestExact = 1 << 24;
+
+  int64_t integer(int64_t at) const {
+    if (dtype_ == "i64")
+      return static_cast<const int64_t *>(data_)[at];
+    return dtype_ == "i32" ? static_cast<const int32_t *>(data_)[at] : 0; // those of 8 bits are exact
+  }
   int64_t place(int64_t k, int64_t column) const { 
     return first_ + k / steps_.group * steps_.k + column / steps_.columns * steps_.n;
   }
@@ -92,6 +108,8 @@ private:
       copy_as<float>(first, step, count, memory);
     else if (dtype_ == "i32")
       copy_as<int32_t>(first, step, count, memory);
+    else if (dtype_ == "i64")
+      copy_as<int64_t>(first, step, count, memory);
     else
       copy_bytes(first, step, count, memory);
     return memory;
@@ -146,6 +164,7 @@ struct Weight {
   Parameter scale, zero;
   Parameter divisor; // a tensor where scales are its reciprocals
   bool adds_zeros; // q * scale + zero
+  int64_t difference_bits; // of the integers that zero points are taken off as, or 0
   int64_t column_half; // 0 where bytes do not hold elements of two columns
   const float *table; // of the program, or null
 
@@ -156,6 +175,14 @@ struct Weight {
     return of;
   }
 
+  /// Whether integers less zero points, which may wrap, have to be computed as integers.
+  bool has_wide_zeros() const { return difference_bits != 0 && zero.is_tensor() && !zero.are_exact(); }
+  float difference(float integer, int64_t k, int64_t column) const {
+    auto wide = static_cast<uint64_t>(static_cast<int64_t>(integer));
+    wide -= static_cast<uint64_t>(zero.integer_at(k, column));
+    return difference_bits == 32 ? static_cast<float>(static_cast<int32_t>(wide))
+                                 : static_cast<float>(static_cast<int64_t>(wide));
+  }
   /// Whether quotients have to be computed as such.
   bool divides() const { return divisor.is_tensor() && !scale.are_as_good_as(divisor); }
   /// Whether a scale belongs to a row, or to several columns: kernels that sum products with integers know of neither.
@@ -268,11 +295,12 @@ private:
 
   /// Those of every `step`-th column.
   Piece piece_of_row(int64_t row, int64_t column, int64_t count, int64_t step, float *memory, int64_t length) const {
+    float *zeros = memory + length;
     if (w.columns == 1)
-      return {w.scale.row(row, column, step, count, memory), w.zero.row(row, column, step, count, memory + length), 1, 1};
+      return {w.scale.row(row, column, step, count, memory), w.zero.row(row, column, step, count, zeros), 1, 1};
     int64_t first = (w.columns - column % w.columns) / step, group = w.columns / step;
     int64_t groups = 1 + gemm::divide_up(std::max(count - first, int64_t{0}), group);
-    return {w.scale.row(row, column, groups, memory), w.zero.row(row, column, groups, memory + length), first, group};
+    return {w.scale.row(row, column, groups, memory), w.zero.row(row, column, groups, zeros), first, group};
   }
 
   void write(const uint8_t *q, const Piece &piece, const Pair &scale, const Pair &zero, int64_t count,
@@ -293,12 +321,13 @@ private:
   }
 
   void write_half(int64_t row, int64_t column, int64_t count, float *memory, int64_t length, float *target) const {
+    const uint8_t *q = w.q + row * w.byte_columns() + w.byte_column(column);
     if (count > 0)
-      write_one(w.q + row * w.byte_columns() + w.byte_column(column), piece_of_row(row, column, count, 1, memory, length),
-                w.half_of(column), count, target);
+      write_one(q, piece_of_row(row, column, count, 1, memory, length), w.half_of(column), count, target);
   }
 
-  void write_neighbours(int64_t row, int64_t column, int64_t count, float *memory, int64_t length, float *target) const {
+  void write_neighbours(int64_t row, int64_t column, int64_t count, float *memory, int64_t length,
+                        float *target) const {
     float halves[2][kMost];
     int64_t bytes = count / 2;
     Piece low = piece_of_row(row, column, bytes, 2, memory, length), high = low;
