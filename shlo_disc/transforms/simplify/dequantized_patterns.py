@@ -4,7 +4,7 @@ they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from shlo_disc.shape_dialect.ops import BROADCASTS, RESHAPES
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.product_tiles import at_most
 from shlo_disc.transforms.decisions import Pattern
+from shlo_disc.transforms.simplify.gathered_rows import STEPS, takes_rows
 from shlo_disc.transforms.simplify.index_digits import Place, Read, places, whole
 from shlo_disc.transforms.simplify.narrow_integers import FLOATS_OF_8_BITS, Integers, is_stored
 from shlo_disc.transforms.simplify.scaled_integers import FLOATS, is_normal, number_of, scaled_integers
@@ -27,12 +28,13 @@ FEWEST_ROWS = 8
 """Rows of a weight that share a scale, at least: below, reading scales takes as long as reading floats."""
 
 _MOVES = BROADCASTS | RESHAPES | {"stablehlo.transpose"}
-_STEPS = {
-    *(f"stablehlo.{name}" for name in ("convert", "bitcast_convert", "multiply", "divide", "add", "subtract")),
-    *(f"stablehlo.{name}" for name in ("and", "concatenate", "shift_left", "shift_right_logical")),
-    "stablehlo.shift_right_arithmetic",
-}
-"""Ops between integers and products."""
+
+
+class Use(NamedTuple):
+    """The operand of an op, by its number."""
+
+    op: ir.Operation
+    operand: int
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,13 @@ class DequantizedProduct:
         return Layout(group, columns, k, n, matrix)
 
     @property
+    def other_uses(self) -> list[Use]:
+        """What else reads that which is computed of the integers, behind ops that compute more of it."""
+        ops = self.integers.ops
+        uses = [use for op in ops for use in _uses_of(op.results[0], ops)]
+        return [use for use in _ends(uses) if use != Use(self.op, self.side)]
+
+    @property
     def has_narrow_rows(self) -> bool:
         """Tells whether the other operand has floats of 8 bits, all of which bf16 has."""
         return str(element_type_of(self.other)) in FLOATS_OF_8_BITS
@@ -247,13 +256,12 @@ def _are_stored(found: DequantizedProduct) -> bool:
 
 
 @DEQUANTIZED.requires(
-    "nothing but the product, and others that read the integers as well, reads what is computed of them"
+    "nothing but the product reads what is computed of the integers, or in f32 others that read the integers as well"
 )
 def _is_read_by_products(found: DequantizedProduct) -> bool:
-    uses = [use for op in found.integers.ops for use in _uses_of(op.results[0], found.integers.ops)]
-    others = [use for use in uses if use != Use(found.op, found.side)]
+    others = found.other_uses
     pays = not policy().product_tile and str(element_type_of(found.other)) == "f32"
-    return not others or (pays and all(use.op != found.op and _reads_integers(use) for use in others))
+    return not others or (pays and all(_reads_integers(use, found) for use in others))
 
 
 @DEQUANTIZED.requires(
@@ -338,13 +346,6 @@ def _count(sizes: list[int], axes: list[int]) -> int:
     return count
 
 
-class Use(NamedTuple):
-    """The operand of an op, by its number."""
-
-    op: ir.Operation
-    operand: int
-
-
 def _uses_of(value: ir.Value, ops: Sequence[ir.Operation]) -> Iterator[Use]:
     """The uses of a value, or of what other ops move of it, by others than `ops`."""
     for use in value.uses:
@@ -355,12 +356,21 @@ def _uses_of(value: ir.Value, ops: Sequence[ir.Operation]) -> Iterator[Use]:
             yield Use(user, use.operand_number)
 
 
-def _reads_integers(use: Use) -> bool:
-    """Tells whether a product reads the integers in place of an operand, or all that read what an op computes do."""
-    op, side = use
-    if op.name == "stablehlo.dot_general":
-        return _would_match(op, side) and (side == 1 or not _would_match(op, 1))
-    return op.name in _STEPS and all(map(_reads_integers, _uses_of(op.results[0], ())))
+def _ends(uses: Iterable[Use]) -> Iterator[Use]:
+    """The uses by ops that do more than compute other elements."""
+    for use in uses:
+        if use.op.name in STEPS:
+            yield from _ends(_uses_of(use.op.results[0], ()))
+        else:
+            yield use
+
+
+def _reads_integers(use: Use, found: DequantizedProduct) -> bool:
+    """Tells whether another product reads the integers in place of an operand, or a gather a few rows of them."""
+    if use.op.name != "stablehlo.dot_general":
+        return use.operand == 0 and takes_rows(use.op, found.integers.ops)
+    is_other = use.op != found.op
+    return is_other and _would_match(*use) and (use.operand == 1 or not _would_match(use.op, 1))
 
 
 def _would_match(op: ir.Operation, side: int) -> bool:

@@ -27,6 +27,7 @@ from shlo_disc.transforms.simplify.dequantized_patterns import (
     DequantizedProduct,
     dequantized_product,
 )
+from shlo_disc.transforms.simplify.gathered_rows import compute_rows
 from shlo_disc.transforms.simplify.narrow_integers import CODES
 from shlo_disc.transforms.simplify.scaled_integers import FLOATS, OF_16_BITS, number_of
 from shlo_disc.transforms.simplify.written_weight import written_weight
@@ -52,9 +53,12 @@ def _fuse(op: ir.Operation, decisions: Decisions) -> None:
     for side in (1, 0):
         found = DEQUANTIZED.match(partial(dequantized_product, side=side), op)
         if found is not None and decisions.take(DEQUANTIZED.name, op):
+            gathers = [use.op for use in found.other_uses if use.op.name == "stablehlo.gather"]
             with ir.InsertionPoint(op), op.location:
                 op.results[0].replace_all_uses_with(_call(found))
             op.erase()
+            for gather in gathers:
+                compute_rows(gather)
             return
 
 
