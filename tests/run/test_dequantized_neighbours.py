@@ -73,7 +73,8 @@ def halves_of_two_groups(x: Any, q: Any, s: Any) -> Any:
 
 
 def wide_zeros_of_bf16(x: Any, q: Any, s: Any) -> Any:
-    return f32(x.astype(jnp.bfloat16) @ (q.astype(jnp.int32) - (1e8 * s).astype(jnp.int32)).astype(jnp.bfloat16))
+    weight = (q.astype(jnp.int32) - (1e8 * s).astype(jnp.int32)).astype(jnp.bfloat16)
+    return jnp.dot(x.astype(jnp.bfloat16), weight, preferred_element_type=jnp.float32)
 
 
 def wide_zeros_twice(x: Any, q: Any, s: Any) -> Any:
