@@ -150,6 +150,7 @@ struct Kernels {
   ByColumns columns, words; // words: of pairs alone
   std::array<Dequantise, kRoundings> dequantise;
   std::array<DequantiseColumn, kRoundings> dequantise_column;
+  bool has_zeros;
 };
 
 /// By code, and by zero points.

@@ -41,10 +41,11 @@ struct Operands {
     Parameters parameters{parameters_memory, range.width};
     Pieces pieces{w, kernels, rounding, table};
     Dequantise dequantise = kernels.dequantise[static_cast<size_t>(rounding)];
+    const Pieces::Span span = pieces.span(first, range.present);
     for (int64_t r = 0, past = 0; r < count; ++r) {
       if (w.is_spread()) {
-        pieces.write_row(bytes.at(begin + r, first), begin + r, first, range.present, parameters_memory, range.width,
-                         target + r * range.width);
+        const uint8_t *q = w.column_half == 1 ? w.row_of_pairs(begin + r, first) : bytes.at(begin + r, first);
+        pieces.write_row(q, begin + r, span, parameters_memory, range.width, target + r * range.width);
         continue;
       }
       if (r == past)
@@ -61,7 +62,12 @@ struct Operands {
     Pieces pieces{w, kernels, rounding, table};
     for (int64_t j = 0; j < range.present; ++j) {
       if (w.is_spread()) {
-        pieces.write_column(begin, count, first + j, parameters_memory, range.depth, columns_copy + j * range.depth);
+        float *target = columns_copy + j * range.depth;
+        std::array<float *, 2> targets = {target, target + range.depth};
+        if (pieces.has_column_pairs() && j + 1 < range.present)
+          pieces.write_columns(begin, count, first + j++, parameters_memory, range.depth, targets);
+        else
+          pieces.write_column(begin, count, first + j, parameters_memory, range.depth, target);
         continue;
       }
       parameters.find_groups(w, begin, first + j, 1, groups);
@@ -147,6 +153,7 @@ private:
     float memory[4 * kMostColumns], weights[2][kMostColumns] = {};
     Parameters parameters{memory, range.width};
     int64_t first = column_ + range.column, step = w_.halves() == 2 ? 1 : 2;
+    const Pieces::Span span = pieces_.span(first, range.present);
     for (int64_t p = 0, past = 0; p < range.depth; ++p) {
       for (int64_t r = (range.k + p) * step, of = 0; of < step; ++r, ++of) {
         if (r == w_.bytes()) {
@@ -154,7 +161,8 @@ private:
           continue;
         }
         if (w_.is_spread()) {
-          pieces_.write_row(bytes_.at(r, first), r, first, range.present, memory, kMostColumns, weights[of]);
+          const uint8_t *q = w_.column_half == 1 ? w_.row_of_pairs(r, first) : bytes_.at(r, first);
+          pieces_.write_row(q, r, span, memory, kMostColumns, weights[of]);
           continue;
         }
         if (r >= past)

@@ -49,15 +49,21 @@ public:
       count = std::min(terms_, w_.bytes() - r);
       int64_t terms = w_.halves() * count;
       copy_terms(w_, a_, rows_, r, count, left_, terms);
-      for (int64_t j = 0, together; j < columns; j += together) {
+      int64_t j = 0;
+      for (; pieces_.has_column_pairs() && j + 2 * kTileColumnsTogether <= columns; j += 2 * kTileColumnsTogether) {
+        for (int64_t i = 0; i < 2 * kTileColumnsTogether; i += 2) {
+          float *target = tile_ + i * terms;
+          prefetch_column(r, count, column + j + i + 2 * kTileColumnsTogether);
+          pieces_.write_columns(r, count, column + j + i, memory, kTileTerms, {target, target + terms});
+        }
+        multiply_columns(j, kTileColumnsTogether, terms, tile_);
+        multiply_columns(j + kTileColumnsTogether, kTileColumnsTogether, terms, tile_ + kTileColumnsTogether * terms);
+      }
+      for (int64_t together; j < columns; j += together) {
         together = columns - j < kTileColumnsTogether ? 1 : kTileColumnsTogether;
         for (int64_t i = 0; i < together; ++i)
           write_column(r, count, column + j + i, memory, tile_ + i * terms);
-        for (int64_t i = 0, step; i < rows_; i += step) {
-          step = std::min(kMostByColumns, rows_ - i);
-          Tile tile{left_ + i * terms, terms, tile_, terms, terms, sums_ + i * sums_step_ + j, sums_step_};
-          by_tile_[static_cast<size_t>(step - 1)][together > 1](tile);
-        }
+        multiply_columns(j, together, terms, tile_);
       }
     }
   }
@@ -67,13 +73,14 @@ private:
     Pair scale{}, zero{};
     for (size_t h = 0; !w_.is_spread() && h < static_cast<size_t>(w_.halves()); ++h)
       scale[h] = of.scale[h] + j, zero[h] = of.zero[h] + j;
+    const Pieces::Span span = pieces_.span(first + j, columns);
     for (int64_t s = 0; s < count; ++s) {
-      const uint8_t *q = w_.q + (r + s) * w_.n + first + j;
+      const uint8_t *q = w_.q + (r + s) * w_.byte_columns() + w_.byte_column(first + j);
       for (int64_t line = 0; line < columns; line += kLineBytes)
-        __builtin_prefetch(q + kStreams * w_.n + line, 0, 2); // into the second cache
+        __builtin_prefetch(q + kStreams * w_.byte_columns() + line, 0, 2); // into the second cache
       float *row = tile_ + s * kTileColumns;
       if (w_.is_spread())
-        pieces_.write_row(q, r + s, first + j, columns, of.memory, of.length, row);
+        pieces_.write_row(q, r + s, span, of.memory, of.length, row);
       else
         dequantise_(q, scale, zero, table_, columns, {row, row + count * kTileColumns});
     }
@@ -92,10 +99,24 @@ private:
     }
   }
 
-  void write_column(int64_t r, int64_t count, int64_t column, float *memory, float *target) const {
-    const uint8_t *q = w_.q + column * w_.bytes() + r;
+  /// Of one column, or of kTileColumnsTogether.
+  void multiply_columns(int64_t j, int64_t together, int64_t terms, const float *weights) const {
+    for (int64_t i = 0, step; i < rows_; i += step) {
+      step = std::min(kMostByColumns, rows_ - i);
+      Tile tile{left_ + i * terms, terms, weights, terms, terms, sums_ + i * sums_step_ + j, sums_step_};
+      by_tile_[static_cast<size_t>(step - 1)][together > 1](tile);
+    }
+  }
+
+  /// Into the second cache.
+  void prefetch_column(int64_t r, int64_t count, int64_t column) const {
+    const uint8_t *q = w_.q + w_.byte_column(column) * w_.bytes() + r;
     for (int64_t line = 0; line < count; line += kLineBytes)
-      __builtin_prefetch(q + kTileColumnsTogether * w_.bytes() + line, 0, 2);
+      __builtin_prefetch(q + line, 0, 2);
+  }
+
+  void write_column(int64_t r, int64_t count, int64_t column, float *memory, float *target) const {
+    prefetch_column(r, count, column + kTileColumnsTogether);
     if (w_.is_spread())
       return pieces_.write_column(r, count, column, memory, kTileTerms, target);
     int64_t groups = w_.groups(r, count);

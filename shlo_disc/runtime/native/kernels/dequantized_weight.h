@@ -25,7 +25,7 @@ struct Steps {
 class Parameter {
 public:
   Parameter(const CallTensor &tensor, const std::string &dtype, const Steps &steps)
-      : data_(tensor.data), dtype_(dtype), steps_(steps), elements_(tensor.elements()) {}
+      : data_(tensor.data), dtype_(dtype), is_f32_(dtype == "f32"), steps_(steps), elements_(tensor.elements()) {}
   explicit Parameter(float number) : number_(number) {}
 
   /// Those of another matrix.
@@ -61,9 +61,14 @@ public:
     float number = number_;
     return data_ == nullptr ? number : *found(place(k, column), 0, 1, &number);
   }
-  /// Those of row k, of every `step`-th column from `column` on.
-  const float *row(int64_t k, int64_t column, int64_t step, int64_t count, float *memory) const {
-    return found(place(k, column), step * steps_.n, count, memory);
+  /// Where those of a column are in a row.
+  int64_t offset_of(int64_t column) const { return column / steps_.columns * steps_.n; }
+  /// Those of row k, of every `step`-th group of columns from an offset on.
+  const float *row_at(int64_t k, int64_t offset, int64_t step, int64_t count, float *memory) const {
+    int64_t first = first_ + group_of(k) * steps_.k + offset;
+    if (count == 1 && is_f32_)
+      return static_cast<const float *>(data_) + first;
+    return found(first, step * steps_.n, count, memory);
   }
   /// Those of row k, from `column` on: where they lie as floats, or copied to `memory`.
   const float *row(int64_t k, int64_t column, int64_t count, float *memory) const {
@@ -94,17 +99,18 @@ private:
       return static_cast<const int64_t *>(data_)[at];
     return dtype_ == "i32" ? static_cast<const int32_t *>(data_)[at] : 0; // those of 8 bits are exact
   }
+  int64_t group_of(int64_t k) const { return steps_.group == 1 ? k : k / steps_.group; }
   int64_t place(int64_t k, int64_t column) const { 
-    return first_ + k / steps_.group * steps_.k + column / steps_.columns * steps_.n;
+    return first_ + group_of(k) * steps_.k + offset_of(column);
   }
-  bool is_in_place(int64_t step) const { return data_ != nullptr && dtype_ == "f32" && step == 1; }
+  bool is_in_place(int64_t step) const { return is_f32_ && step == 1; }
 
   const float *found(int64_t first, int64_t step, int64_t count, float *memory) const {
     if (is_in_place(step))
       return static_cast<const float *>(data_) + first;
     if (data_ == nullptr)
       std::fill_n(memory, is_nothing() ? 0 : count, number_);
-    else if (dtype_ == "f32")
+    else if (is_f32_)
       copy_as<float>(first, step, count, memory);
     else if (dtype_ == "i32")
       copy_as<int32_t>(first, step, count, memory);
@@ -137,6 +143,7 @@ private:
 
   const void *data_ = nullptr;
   std::string_view dtype_;
+  bool is_f32_ = false;
   Steps steps_{1, 1, 0, 0, 0};
   int64_t elements_ = 0, first_ = 0;
   float number_ = 0;
@@ -209,6 +216,7 @@ struct Weight {
   int64_t groups(int64_t r, int64_t count) const {
     return count <= rest(r) ? 1 : 1 + gemm::divide_up(count - rest(r), group);
   }
+  const uint8_t *row_of_pairs(int64_t r, int64_t column) const { return q + r * byte_columns() + column / 2; }
   ByteRows byte_rows() const { return {q, n, 0}; }
 
   /// Bytes of a dense column, from r on, for what makes floats of them.
@@ -260,30 +268,57 @@ struct Pieces {
   Rounding rounding;
   const float *table;
 
-  /// Bytes q of row `row`, from `column` on. `memory` has four rows of `length`.
-  void write_row(const uint8_t *q, int64_t row, int64_t column, int64_t count, float *memory, int64_t length,
-                 float *target) const {
-    if (w.column_half == 1)
-      return write_neighbours(row, column, count, memory, length, target);
-    if (w.column_half != 0) {
-      int64_t before = column < w.column_half ? std::min(count, w.column_half - column) : 0;
-      if (before > 0)
-        write_half(row, column, before, memory, length, target);
-      return write_half(row, column + before, count - before, memory, length, target + before);
+  /// Columns of a row from `column` on, with what is the same in each row: of every `step`-th of them, how many bytes
+  /// belong to the first group and to others, and where their scales and zero points are.
+  struct Span {
+    int64_t column, count, step, first, group, groups, scale, zero;
+  };
+
+  Span span(int64_t column, int64_t count) const {
+    int64_t step = w.column_half == 1 ? 2 : 1, bytes = count / step, first = 1, group = 1, groups = bytes;
+    if (w.columns > 1) {
+      first = (w.columns - column % w.columns) / step, group = w.columns / step;
+      groups = bytes <= first ? 1 : 1 + gemm::divide_up(bytes - first, group);
     }
-    Piece piece = piece_of_row(row, column, count, 1, memory, length);
-    write(q, piece, {piece.scale, piece.scale}, {piece.zero, piece.zero}, count, {target, target});
+    return {column, count, step, first, group, groups, w.scale.offset_of(column), w.zero.offset_of(column)};
   }
+
+  /// Bytes q of the columns of row `row`. `memory` has four rows of `length`.
+  void write_row(const uint8_t *q, int64_t row, const Span &span, float *memory, int64_t length, float *target) const {
+    if (w.column_half > 1)
+      return write_halves(row, span, memory, length, target);
+    Piece low = piece_of_row(row, span, memory, length);
+    if (w.column_half == 0)
+      return write(q, low, {low.scale, low.scale}, {low.zero, low.zero}, span.count, {target, target});
+    float halves[2][kMost];
+    int64_t bytes = span.count / 2;
+    Piece high = low;
+    if (w.columns == 1)
+      high = piece_of_row(row, this->span(span.column + 1, span.count), memory + 2 * length, length);
+    write(q, low, {low.scale, high.scale}, {low.zero, high.zero}, bytes, {halves[0], halves[1]});
+    for (int64_t i = 0; i < bytes; ++i)
+      target[2 * i] = halves[0][i], target[2 * i + 1] = halves[1][i];
+  }
+
+  /// Whether columns are written by twos, from an even one on.
+  bool has_column_pairs() const { return w.column_half == 1; }
 
   /// Bytes of dense column `column`, from r on.
   void write_column(int64_t r, int64_t count, int64_t column, float *memory, int64_t length, float *target) const {
     const uint8_t *q = w.q + w.byte_column(column) * w.bytes() + r;
-    int64_t groups = w.group == 1 ? count : w.groups(r, count);
-    Piece piece{w.scale.groups(r, column, groups, memory), w.zero.groups(r, column, groups, memory + length), w.rest(r),
-                w.group};
+    Piece piece = piece_of_column(r, count, column, memory, length);
     if (w.column_half == 0)
       return write(q, piece, {piece.scale, piece.scale}, {piece.zero, piece.zero}, count, {target, target});
     write_one(q, piece, w.half_of(column), count, target);
+  }
+
+  /// The same of two columns that share their bytes.
+  void write_columns(int64_t r, int64_t count, int64_t column, float *memory, int64_t length,
+                     const std::array<float *, 2> &targets) const {
+    Piece low = piece_of_column(r, count, column, memory, length);
+    Piece high = piece_of_column(r, count, column + 1, memory + 2 * length, length);
+    write(w.q + w.byte_column(column) * w.bytes() + r, low, {low.scale, high.scale}, {low.zero, high.zero}, count,
+          targets);
   }
 
 private:
@@ -293,14 +328,16 @@ private:
     int64_t first, group;
   };
 
-  /// Those of every `step`-th column.
-  Piece piece_of_row(int64_t row, int64_t column, int64_t count, int64_t step, float *memory, int64_t length) const {
-    float *zeros = memory + length;
-    if (w.columns == 1)
-      return {w.scale.row(row, column, step, count, memory), w.zero.row(row, column, step, count, zeros), 1, 1};
-    int64_t first = (w.columns - column % w.columns) / step, group = w.columns / step;
-    int64_t groups = 1 + gemm::divide_up(std::max(count - first, int64_t{0}), group);
-    return {w.scale.row(row, column, groups, memory), w.zero.row(row, column, groups, zeros), first, group};
+  Piece piece_of_column(int64_t r, int64_t count, int64_t column, float *memory, int64_t length) const {
+    int64_t groups = w.group == 1 ? count : w.groups(r, count);
+    const float *zero = kernels.has_zeros ? w.zero.groups(r, column, groups, memory + length) : memory;
+    return {w.scale.groups(r, column, groups, memory), zero, w.rest(r), w.group};
+  }
+
+  Piece piece_of_row(int64_t row, const Span &of, float *memory, int64_t length) const {
+    int64_t step = w.columns == 1 ? of.step : 1;
+    const float *zero = kernels.has_zeros ? w.zero.row_at(row, of.zero, step, of.groups, memory + length) : memory;
+    return {w.scale.row_at(row, of.scale, step, of.groups, memory), zero, of.first, of.group};
   }
 
   void write(const uint8_t *q, const Piece &piece, const Pair &scale, const Pair &zero, int64_t count,
@@ -320,23 +357,17 @@ private:
     write(q, piece, {piece.scale, piece.scale}, {piece.zero, piece.zero}, count, targets);
   }
 
+  /// Columns in the first half of bytes, and in the second.
+  void write_halves(int64_t row, const Span &of, float *memory, int64_t length, float *target) const {
+    int64_t before = std::clamp<int64_t>(w.column_half - of.column, 0, of.count);
+    write_half(row, of.column, before, memory, length, target);
+    write_half(row, of.column + before, of.count - before, memory, length, target + before);
+  }
+
   void write_half(int64_t row, int64_t column, int64_t count, float *memory, int64_t length, float *target) const {
     const uint8_t *q = w.q + row * w.byte_columns() + w.byte_column(column);
     if (count > 0)
-      write_one(q, piece_of_row(row, column, count, 1, memory, length), w.half_of(column), count, target);
-  }
-
-  void write_neighbours(int64_t row, int64_t column, int64_t count, float *memory, int64_t length,
-                        float *target) const {
-    float halves[2][kMost];
-    int64_t bytes = count / 2;
-    Piece low = piece_of_row(row, column, bytes, 2, memory, length), high = low;
-    if (w.columns == 1)
-      high = piece_of_row(row, column + 1, bytes, 2, memory + 2 * length, length);
-    write(w.q + row * w.byte_columns() + column / 2, low, {low.scale, high.scale}, {low.zero, high.zero}, bytes,
-          {halves[0], halves[1]});
-    for (int64_t i = 0; i < bytes; ++i)
-      target[2 * i] = halves[0][i], target[2 * i + 1] = halves[1][i];
+      write_one(q, piece_of_row(row, span(column, count), memory, length), w.half_of(column), count, target);
   }
 };
 
