@@ -26,7 +26,7 @@ from tests.run.op_check import run_xla
 
 ROWS = (1, 2, 5, 33, 130)
 Weight = tuple[str, Callable[..., Any], tuple[np.ndarray, ...]]
-"""How `jnp.einsum` reads x (e, m, k) and a weight, the weight, and the arrays that it is computed of."""
+"""The subscripts by which `jnp.einsum` reads x (e, m, k) and a weight, the weight, and what it is computed of."""
 
 KN, NK = "ebk,ekn->ebn", "ebk,enk->ebn"
 

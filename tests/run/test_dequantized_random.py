@@ -17,7 +17,7 @@ import shlo_disc
 from tests.run.dequantized_programs import f32
 
 NAMES = "e", "k", "k", "n", "n"
-"""What each digit is part of: matrices, rows or columns."""
+"""The index that each digit is part of: matrices, rows or columns."""
 
 
 def _parameter(rng: np.random.Generator, sizes: list[int]) -> np.ndarray:

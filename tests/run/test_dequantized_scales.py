@@ -286,7 +286,7 @@ def quotients_of_f16(x: Any, q: Any, s: Any) -> Any:
 
 
 def rounded_quotients(x: Any, q: Any, s: Any) -> Any:
-    """Of scales in f32, a reciprocal may change how quotients are rounded to bf16."""
+    """Reciprocals of scales in f32 may change how quotients are rounded to bf16."""
     return f32(x.astype(jnp.bfloat16) @ (f32(q) / s).astype(jnp.bfloat16))
 
 

@@ -71,7 +71,7 @@ class DequantizedProduct:
 
     @property
     def zero(self) -> Read | None:
-        """What is taken off the integers, or the bias."""
+        """The zero point that is taken off the integers, or the bias."""
         return self.integers.zero if self.bias is None else self.bias
 
     @property
@@ -167,7 +167,7 @@ class DequantizedProduct:
 
     @property
     def other_uses(self) -> list[Use]:
-        """What else reads that which is computed of the integers, behind ops that compute more of it."""
+        """Other uses of all that is computed of the integers, by ops that do more than compute elements of it."""
         ops = self.integers.ops
         uses = [use for op in ops for use in _uses_of(op.results[0], ops)]
         return [use for use in _ends(uses) if use != Use(self.op, self.side)]

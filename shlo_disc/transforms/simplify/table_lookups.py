@@ -242,7 +242,7 @@ _EVALUATED: dict[str, Callable[..., np.ndarray]] = {
     "stablehlo.compare": _compared,
     "stablehlo.reduce": lambda op, a, start: a,
 }
-"""What ops do with integers of any size; results are wrapped to their types."""
+"""The functions of ops on integers of any size; results are wrapped to their types."""
 
 
 def _are_same(one: Integers, other: Integers) -> bool:
