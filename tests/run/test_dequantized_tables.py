@@ -15,6 +15,7 @@ import pytest
 from jax import lax
 
 import shlo_disc
+import tests.run.test_dequantized_scales as scales
 from shlo_disc.lowering_cpu.backend import CpuBackend
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from tests.run.dequantized_programs import Program, check, compiled, f32, is_fused, near, product, random
@@ -247,3 +248,13 @@ def test_programs_next_to_these_stay(function: Callable[..., Any]) -> None:
     executable = shlo_disc.compile(function, args=(("m, 40", "float32"), ("40, 24", "uint8"), ("24", "float32")))
     assert "dequantized_dot" not in [kernel.name for kernel in executable.kernels]
     np.testing.assert_allclose(executable(*given), run_xla(function, given), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("form", [scales.of_rows, scales.of_blocks, scales.quotients, scales.with_bias, by_columns])
+def test_gpus_write_these_weights(form: Callable[..., Program]) -> None:
+    """Their products have no kernels for them."""
+    program = form(96, 160, 16)
+    specs = [(", ".join(map(str, a.shape)), a.dtype.name) for a in program[1]]
+    executable = shlo_disc.compile(program[0], args=(("m, 96", "float32"), *specs), target="cuda:sm_90a")
+    names = [kernel.name for kernel in executable.kernels]
+    assert names[0].startswith("loop_") and names[-1].startswith("product_"), names
