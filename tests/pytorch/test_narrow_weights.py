@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
+from torch.ao.quantization.fx import _decomposed  # noqa: E402, F401  (it defines the ops)
 
 import shlo_disc  # noqa: E402
 
@@ -60,13 +61,43 @@ class Float8(torch.nn.Module):  # type: ignore[misc]
         return F.linear(x, self.w.to(x.dtype)) * self.scales.to(x.dtype)
 
 
+class NF4(torch.nn.Module):  # type: ignore[misc]
+    """Two places of a table in a byte, in blocks of features."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+        self.register_buffer("q", torch.randint(0, 256, (OUTPUTS, FEATURES // 2), dtype=torch.uint8))
+        self.register_buffer("scales", torch.rand(OUTPUTS * FEATURES // GROUP, 1))
+        self.register_buffer("table", torch.linspace(-1, 1, 16) ** 3)
+
+    def forward(self, x: Any) -> Any:
+        places = torch.stack([self.q & 15, self.q >> 4], -1).reshape(-1, GROUP).to(self.dtype)
+        return F.linear(x, (self.table[places] * self.scales).reshape(OUTPUTS, FEATURES))
+
+
+class OfChannels(torch.nn.Module):  # type: ignore[misc]
+    """As a quantiser of PT2E leaves a weight: zero points are integers of 64 bits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("q", torch.randint(-128, 128, (OUTPUTS, FEATURES), dtype=torch.int8))
+        self.register_buffer("scales", torch.rand(OUTPUTS))
+        self.register_buffer("zeros", torch.randint(-128, 128, (OUTPUTS,)))
+
+    def forward(self, x: Any) -> Any:
+        dequantize = torch.ops.quantized_decomposed.dequantize_per_channel
+        return F.linear(x, dequantize(self.q, self.scales, self.zeros, 0, -128, 127, torch.int8))
+
+
 def compiled(module: Any, dtype: torch.dtype) -> Any:
     batch = torch.export.Dim("batch", min=1)
     example = torch.randn(5, FEATURES).to(dtype)
     return shlo_disc.compile(torch.export.export(module, (example,), dynamic_shapes=({0: batch},)))
 
 
-MODULES = (Int8(False), Int8(True), Int4(False), Int4(True), Float8(torch.float8_e4m3fn), Float8(torch.float8_e5m2))
+MODULES = (Int8(False), Int8(True), Int4(False), Int4(True), Float8(torch.float8_e4m3fn), Float8(torch.float8_e5m2),
+           NF4(torch.int64), NF4(torch.int32), OfChannels())  # fmt: skip
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: type(module).__name__)
@@ -129,3 +160,26 @@ def test_shifts_by_numbers(dtype: Any) -> None:
         compiled = torch.compile(lambda x, by=by: (x << by, x >> by), backend="shlo_disc", dynamic=True)
         for got, want in zip(compiled(x), (x << by, x >> by), strict=True):
             torch.testing.assert_close(got, want)
+
+
+class Experts(torch.nn.Module):  # type: ignore[misc]
+    """A weight for each expert, of integers with a scale for each output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("q", torch.randint(-128, 128, (3, FEATURES, OUTPUTS), dtype=torch.int8))
+        self.register_buffer("scales", torch.rand(3, 1, OUTPUTS))
+
+    def forward(self, x: Any) -> Any:
+        return torch.bmm(x, self.q.to(x.dtype) * self.scales)
+
+
+def test_experts() -> None:
+    module, tokens = Experts(), torch.export.Dim("tokens", min=1)
+    example = torch.randn(3, 5, FEATURES)
+    exported = torch.export.export(module, (example,), dynamic_shapes=({1: tokens},))
+    executable = shlo_disc.compile(exported)
+    assert [kernel.name for kernel in executable.kernels] == ["dequantized_dot"]
+    for rows in (1, 4, 33):
+        x = torch.randn(3, rows, FEATURES)
+        torch.testing.assert_close(torch.as_tensor(executable(x)), module(x), rtol=1e-4, atol=5e-3)

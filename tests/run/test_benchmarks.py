@@ -121,3 +121,11 @@ def test_narrow_weights_from_the_command_line() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "int4.T groups" in done.stdout and "(256, 96, 64)" in done.stdout
+
+
+@pytest.mark.slow
+def test_narrow_forms_from_the_command_line() -> None:
+    command = [sys.executable, "-m", "benchmarks.narrow_forms", "--small", "--rounds", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "NF4" in done.stdout and "pairs of columns" in done.stdout

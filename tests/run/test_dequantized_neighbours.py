@@ -35,8 +35,8 @@ def that_may_wrap(x: Any, q: Any, s: Any) -> Any:
     return x @ (f32(q - q[:1]) * s)
 
 
-def of_each_row(x: Any, q: Any, s: Any) -> Any:
-    return x @ (f32(q) * jnp.resize(s, 40)[:, None])
+def of_each_element(x: Any, q: Any, s: Any) -> Any:
+    return x @ (f32(q) * jnp.outer(jnp.arange(40.0), s))
 
 
 def of_short_groups(x: Any, q: Any, s: Any) -> Any:
@@ -49,10 +49,6 @@ def rounded(x: Any, q: Any, s: Any) -> Any:
 
 def in_f64(x: Any, q: Any, s: Any) -> Any:
     return (x.astype(jnp.float64) @ (q.astype(jnp.float64) * s)).astype(jnp.float32)
-
-
-def in_batches(x: Any, q: Any, s: Any) -> Any:
-    return jnp.einsum("mbk,bkn->mbn", x.reshape(-1, 2, 20), (f32(q) * s).reshape(2, 20, 24))
 
 
 def high_halves_first(x: Any, q: Any, s: Any) -> Any:
@@ -70,28 +66,29 @@ def other_shifts(x: Any, q: Any, s: Any) -> Any:
     return x @ (f32(jnp.stack([q & 15, q >> 3], axis=1).reshape(40, 24)) * s)
 
 
-def halves_of_columns(x: Any, q: Any, s: Any) -> Any:
-    q = lax.bitcast_convert_type(q, jnp.uint8)[:, :12]
-    return x @ (f32(jnp.stack([q & 15, q >> 4], axis=2).reshape(40, 24)) * s)
-
-
 def halves_of_two_groups(x: Any, q: Any, s: Any) -> Any:
     q = lax.bitcast_convert_type(q, jnp.uint8)[:9]
     whole = f32(jnp.stack([q & 15, q >> 4], axis=1)).reshape(2, 9, 24)
     return x[:, :18] @ (whole * jnp.stack([s, 2 * s])[:, None]).reshape(18, 24)
 
 
-def wide_zeros(x: Any, q: Any, s: Any) -> Any:
-    return x @ f32(q.astype(jnp.int32) - (1e8 * s).astype(jnp.int32))
+def wide_zeros_of_bf16(x: Any, q: Any, s: Any) -> Any:
+    weight = (q.astype(jnp.int32) - (1e8 * s).astype(jnp.int32)).astype(jnp.bfloat16)
+    return jnp.dot(x.astype(jnp.bfloat16), weight, preferred_element_type=jnp.float32)
+
+
+def wide_zeros_twice(x: Any, q: Any, s: Any) -> Any:
+    zeros = (1e8 * s).astype(jnp.int32)
+    return x @ f32(q.astype(jnp.int32) - zeros - zeros)
 
 
 def reversed_rows(x: Any, q: Any, s: Any) -> Any:
     return x @ (f32(q) * s)[::-1]
 
 
-NEXT = (read_twice, view_read_twice, computed, that_may_wrap, of_each_row, of_short_groups, rounded, in_f64, in_batches,
-        high_halves_first, other_halves, other_shifts, halves_of_columns,
-        halves_of_two_groups, wide_zeros, reversed_rows)  # fmt: skip
+NEXT = (read_twice, view_read_twice, computed, that_may_wrap, of_each_element, of_short_groups, rounded, in_f64,
+        high_halves_first, other_halves, other_shifts,
+        halves_of_two_groups, wide_zeros_of_bf16, wide_zeros_twice, reversed_rows)  # fmt: skip
 
 
 @pytest.mark.parametrize("function", NEXT)

@@ -4,21 +4,22 @@ they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, product
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.ops import BROADCASTS, RESHAPES, SLICES
-from shlo_disc.shape_dialect.ops.access import defining_op
+from shlo_disc.shape_dialect.ops import BROADCASTS, RESHAPES
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.product_tiles import at_most
-from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.decisions import Pattern
-from shlo_disc.transforms.simplify.index_digits import Place, Read, places, source_of, whole
-from shlo_disc.transforms.simplify.narrow_integers import FLOATS_OF_8_BITS, Integers, integers_of
+from shlo_disc.transforms.simplify.gathered_rows import STEPS, takes_rows
+from shlo_disc.transforms.simplify.index_digits import Place, Read, places, whole
+from shlo_disc.transforms.simplify.narrow_integers import FLOATS_OF_8_BITS, Integers, is_stored
+from shlo_disc.transforms.simplify.scaled_integers import FLOATS, is_normal, number_of, scaled_integers
 
 MOST_ROWS_BESIDE_TILES = 32
 """Rows of bf16 that multiply narrow weights where tiles (AMX) would multiply weights that are written."""
@@ -27,35 +28,51 @@ FEWEST_ROWS = 8
 """Rows of a weight that share a scale, at least: below, reading scales takes as long as reading floats."""
 
 _MOVES = BROADCASTS | RESHAPES | {"stablehlo.transpose"}
-_STORED = {*SLICES, "stablehlo.dynamic_slice"}
-OF_16_BITS = ("bf16", "f16")
-FLOATS = ("f32", *OF_16_BITS)
-"""Element types of products; those of weights by their positions are `Rounding` in runtime/native/kernels."""
+
+
+class Use(NamedTuple):
+    """The operand of an op, by its number."""
+
+    op: ir.Operation
+    operand: int
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The distances in memory of a read along k and n: one for every `group` rows, 0 where it is the same for all."""
+    """The distances in memory of a read along k and n, and from a matrix to the next: one for every `group` rows and
+    `columns`, 0 where it is the same for all."""
 
     group: int
+    columns: int
     k: int
     n: int
+    matrix: int
 
 
 @dataclass(frozen=True)
 class DequantizedProduct:
-    """A product whose operand `side`, of `rows` (k) and `columns` (n), is dequantised.
+    """A product whose operand `side`, `matrices` of `rows` (k) and `columns` (n), is dequantised.
 
-    rounding: the type to which integers are rounded when they have been multiplied by the scale.
+    rounding: the type to which integers are rounded when they have been multiplied by the scale, or divided by it, and
+    the bias has been added.
     """
 
     op: ir.Operation
     side: int
+    matrices: int
     rows: int
     columns: int
     integers: Integers
     scale: Read | None
     rounding: str = "f32"
+    divides: bool = False
+    bias: Read | None = None
+    bias_sign: int = 1
+
+    @property
+    def zero(self) -> Read | None:
+        """The zero point that is taken off the integers, or the bias."""
+        return self.integers.zero if self.bias is None else self.bias
 
     @property
     def numbers(self) -> stablehlo.DotDimensionNumbers:
@@ -73,9 +90,14 @@ class DequantizedProduct:
         return self.op.operands[1 - self.side]
 
     @property
+    def batch(self) -> list[int]:
+        """The axes of the other operand that count matrices, row-major."""
+        return _batches(self.op, 1 - self.side)
+
+    @property
     def free(self) -> list[int]:
-        """The axes of the other operand that the result has."""
-        return [axis for axis in range(len(dims_of(self.other))) if axis not in self.terms]
+        """The axes of the other operand that the result has, besides those of batches."""
+        return [axis for axis in range(len(dims_of(self.other))) if axis not in {*self.terms, *self.batch}]
 
     @property
     def is_of_few_rows(self) -> Expr:
@@ -85,46 +107,70 @@ class DequantizedProduct:
 
     @cached_property
     def half(self) -> int:
-        """The distance of rows that share a byte, 0 where none do; -1 where these are no two rows."""
+        """The distance of rows that share a byte, 0 where none do."""
+        return self._half_of("k", self.rows)
+
+    @cached_property
+    def column_half(self) -> int:
+        """The distance of columns that share a byte, 0 where none do."""
+        return self._half_of("n", self.columns)
+
+    def _half_of(self, name: str, size: int) -> int:
         half = self.integers.half
-        if half is None:
-            return 0
-        return half.step if half.name == "k" and half.size == 2 and half.step in (1, self.rows // 2) else -1
+        is_one = half is not None and half.name == name and half.size == 2 and half.step in (1, size // 2)
+        return half.step if half is not None and is_one else 0
 
     @cached_property
     def has_dense_columns(self) -> bool | None:
         """The order of the bytes in memory, (n, k) or (k, n); None for any other."""
-        count = self.rows // 2 if self.half else self.rows
-        step = 2 if self.half == 1 and self.rows > 2 else 1
-        found = places(self.integers.data) or []
-        for is_dense, (k, n) in ((True, (1, count)), (False, (self.columns, 1))):
-            wanted = [("k", step, count, k), ("n", 1, self.columns, n)]
+        count, step = _of_bytes(self.rows, self.half)
+        columns, column_step = _of_bytes(self.columns, self.column_half)
+        found = [place for place in places(self.integers.data) or [] if place.digit.name != "matrix"]
+        for is_dense, (k, n) in ((True, (1, count)), (False, (columns, 1))):
+            wanted = [("k", step, count, k), ("n", column_step, columns, n)]
             if [(*p.digit, p.distance) for p in found] == [w for w in wanted if w[2] > 1]:
                 return is_dense
         return None
 
+    @property
+    def distance(self) -> int | None:
+        """The distance from a matrix of integers to the next; None where it is not one number."""
+        return self._between_matrices(self.integers.data)
+
+    def _between_matrices(self, read: Read) -> int | None:
+        found = [place for place in places(read) or [] if place.digit.name == "matrix"]
+        if not found:
+            return 0
+        return found[0].distance if [place.digit[1:] for place in found] == [(1, self.matrices)] else None
+
     @cached_property
     def layouts(self) -> list[Layout | None]:
         """The layouts of the scale and of the zero point."""
-        return [self._layout(read) for read in (self.scale, self.integers.zero)]
+        return [self._layout(read) for read in (self.scale, self.zero)]
 
     def _layout(self, read: Read | None) -> Layout | None:
         found: dict[str, Place] = {}
+        matrix = 0 if read is None else self._between_matrices(read)
+        if matrix is None:
+            return None
         for place in (None if read is None else places(read)) or []:
-            if place.digit.name in found:
+            if place.digit.name in found and place.digit.name != "matrix":
                 return None
             found[place.digit.name] = place
         along_k, along_n = found.get("k"), found.get("n")
-        if along_n is not None and along_n.digit[1:] != (1, self.columns):
-            return None
-        if along_k is not None and along_k.digit.step * along_k.digit.size != self.rows:
-            return None
-        distance = 0 if along_n is None else along_n.distance
-        return (
-            Layout(self.rows, 0, distance)
-            if along_k is None
-            else Layout(along_k.digit.step, along_k.distance, distance)
-        )
+        for along, size in ((along_k, self.rows), (along_n, self.columns)):
+            if along is not None and along.digit.step * along.digit.size != size:
+                return None
+        group, k = (self.rows, 0) if along_k is None else (along_k.digit.step, along_k.distance)
+        columns, n = (self.columns, 0) if along_n is None else (along_n.digit.step, along_n.distance)
+        return Layout(group, columns, k, n, matrix)
+
+    @property
+    def other_uses(self) -> list[Use]:
+        """Other uses of all that is computed of the integers, by ops that do more than compute elements of it."""
+        ops = self.integers.ops
+        uses = [use for op in ops for use in _uses_of(op.results[0], ops)]
+        return [use for use in _ends(uses) if use != Use(self.op, self.side)]
 
     @property
     def has_narrow_rows(self) -> bool:
@@ -136,22 +182,41 @@ class DequantizedProduct:
         """The rows that share a scale and a zero point."""
         return min((layout.group for layout in self.layouts if layout is not None), default=self.rows)
 
+    @property
+    def group_columns(self) -> int:
+        """The columns that share them."""
+        return min((layout.columns for layout in self.layouts if layout is not None), default=self.columns)
+
+    @property
+    def is_spread(self) -> bool:
+        """Tells whether scales are those of rows, or of groups of columns, or columns share bytes: sums of integers are
+        not scaled."""
+        has_short_groups = self.group < min(FEWEST_ROWS, self.rows)
+        return has_short_groups or self.group_columns not in (1, self.columns) or bool(self.column_half)
+
 
 DEQUANTIZED: Pattern[DequantizedProduct] = Pattern(
     "dequantized-product", "a weight of narrow integers is dequantised where it is multiplied"
 )
 
 
-@DEQUANTIZED.requires(
-    "the product is one of floats, of 8 bits too, without batches, whose sums no algorithm prescribes"
-)
+@DEQUANTIZED.requires("the product is one of floats, of 8 bits too, whose sums no algorithm prescribes")
 def _is_of_floats(found: DequantizedProduct) -> bool:
     left, right, result = (str(element_type_of(v)) for v in (*found.op.operands, found.op.results[0]))
-    batches = list(found.numbers.lhs_batching_dimensions)
     are_floats = left == right and left in FLOATS and result in (left, "f32")
     are_narrow = found.has_narrow_rows and right in FLOATS_OF_8_BITS and result in ("f32", "bf16")
     are_floats |= are_narrow and not policy().product_tile
-    return are_floats and not batches and "algorithm" not in found.op.attributes
+    return are_floats and "algorithm" not in found.op.attributes
+
+
+@DEQUANTIZED.requires(
+    "a target whose products are kernels multiplies one matrix, of integers less zero points, by scales of columns"
+)
+def _has_a_kernel(found: DequantizedProduct) -> bool:
+    integers = found.integers
+    is_plain = not found.is_spread and integers.table is None and not integers.difference_bits
+    is_scaled = not found.divides and found.bias is None
+    return not policy().product_tile or (is_plain and is_scaled and not found.batch)
 
 
 @DEQUANTIZED.requires("weights that are scaled are rounded to the type of the product, or to one that f32 has")
@@ -160,12 +225,24 @@ def _are_rounded_once(found: DequantizedProduct) -> bool:
     return found.scale is None or element in ("f32", found.rounding)
 
 
+@DEQUANTIZED.requires("quotients differ from products with reciprocals by no more than a rounding of f32")
+def _are_quotients_rounded_alike(found: DequantizedProduct) -> bool:
+    """A quotient of 8 bits and a bf16 is 2**-17 of itself away from any number halfway between two of bf16."""
+    if not found.divides or found.scale is None:
+        return True
+    number = number_of(found.scale)
+    if number is not None and not is_normal(1 / number if number else 0.0):
+        return False
+    is_exact = found.rounding == "bf16" and str(element_type_of(found.scale.value)) == "bf16"
+    return found.rounding == "f32" or (is_exact and found.integers.has_range)
+
+
 @DEQUANTIZED.requires("a target with tiles of bf16 has few rows that are multiplied by them")
 def _pays_beside_tiles(found: DequantizedProduct) -> bool:
     if not policy().bf16_tiles or str(element_type_of(found.other)) != "bf16":
         return True
     rows = product(dims_of(found.other)).constant
-    return rows is not None and rows <= MOST_ROWS_BESIDE_TILES * found.rows
+    return rows is not None and rows <= MOST_ROWS_BESIDE_TILES * found.matrices * found.rows
 
 
 @DEQUANTIZED.requires("a target whose products are kernels may have few rows, which read a weight once")
@@ -175,53 +252,84 @@ def _pays_beside_libraries(found: DequantizedProduct) -> bool:
 
 @DEQUANTIZED.requires("the integers are an argument, a constant, or a slice of one, and not computed")
 def _are_stored(found: DequantizedProduct) -> bool:
-    op = defining_op(found.integers.data.value)
-    return op is None or is_constant(op) or op.name in _STORED
+    return is_stored(found.integers)
 
 
-@DEQUANTIZED.requires("nothing but the product reads what is computed of the integers")
-def _is_read_once(found: DequantizedProduct) -> bool:
-    return all(sum(1 for _ in _readers(op.results[0])) == 1 for op in found.integers.ops)
+@DEQUANTIZED.requires(
+    "nothing but the product reads what is computed of the integers, or in f32 others that read the integers as well"
+)
+def _is_read_by_products(found: DequantizedProduct) -> bool:
+    others = found.other_uses
+    pays = not policy().product_tile and str(element_type_of(found.other)) == "f32"
+    return not others or (pays and all(_reads_integers(use, found) for use in others))
 
 
-@DEQUANTIZED.requires("the integers lie in the order of rows or of columns; two in a byte are two rows")
+@DEQUANTIZED.requires(
+    "integers lie in the order of rows or of columns, as matrices do at a distance; two in a byte are rows, or columns"
+)
 def _is_dense(found: DequantizedProduct) -> bool:
-    return found.half >= 0 and found.has_dense_columns is not None
+    are_known = found.integers.half is None or bool(found.half or found.column_half)
+    return are_known and found.has_dense_columns is not None and found.distance is not None
 
 
-@DEQUANTIZED.requires("scales and zero points are one for all, for each column, or for groups of rows of each")
+@DEQUANTIZED.requires("scales and zero points are one for all, or for groups of rows and of columns that have a kernel")
 def _are_by_groups(found: DequantizedProduct) -> bool:
-    given = [found.scale, found.integers.zero]
-    if any(read is not None and layout is None for read, layout in zip(given, found.layouts, strict=True)):
+    given = zip((found.scale, found.zero), found.layouts, strict=True)
+    if any(read is not None and layout is None for read, layout in given):
         return False
-    groups = {layout.group for layout in found.layouts if layout is not None}
-    return len(groups - {found.rows}) <= 1 and (found.group == found.rows or found.group >= FEWEST_ROWS)
-
-
-@DEQUANTIZED.requires("both rows of a byte go from one group to the next together")
-def _halves_share_groups(found: DequantizedProduct) -> bool:
-    if not found.half or found.group == found.rows:
+    layouts = [layout for layout in found.layouts if layout is not None]
+    groups, columns = {layout.group for layout in layouts}, {layout.columns for layout in layouts}
+    if len(groups - {found.rows}) > 1 or len(columns - {found.columns}) > 1:
+        return False
+    if not found.is_spread:
         return True
-    return found.group % 2 == 0 if found.half == 1 else found.half % found.group == 0
+    rows_are_long = found.group in (1, found.rows) or found.group >= FEWEST_ROWS
+    are_for_columns = found.group_columns == 1 and found.group > 1
+    columns_are_long = found.group_columns >= min(FEWEST_ROWS, found.columns)
+    return not found.half and rows_are_long and (columns_are_long or are_for_columns)
+
+
+@DEQUANTIZED.requires("both rows, or columns, of a byte go from one group to the next together")
+def _halves_share_groups(found: DequantizedProduct) -> bool:
+    rows_do = _go_together(found.half, found.group, found.rows)
+    return rows_do and (found.group_columns == 1 or _go_together(found.column_half, found.group_columns, found.columns))
+
+
+def _go_together(half: int, group: int, size: int) -> bool:
+    if not half or group == size:
+        return True
+    return group % 2 == 0 if half == 1 else half % group == 0
+
+
+def _of_bytes(size: int, half: int) -> tuple[int, int]:
+    """The number of rows (columns) of bytes, and the distance of those that neighbouring bytes hold."""
+    return (size // 2, 2 if half == 1 and size > 2 else 1) if half else (size, 1)
 
 
 def dequantized_product(op: ir.Operation, side: int) -> DequantizedProduct | None:
     """The product with operand `side` as its weight."""
     weight = op.operands[side]
     sizes = [size.constant or 0 for size in dims_of(weight)]
-    inner = [axes[side] for axes in _terms(op, side)]
-    free = [axis for axis in range(len(sizes)) if axis not in inner]
-    read = whole(weight, {"k": inner, "n": free})
+    inner, batch = [axes[side] for axes in _terms(op, side)], _batches(op, side)
+    free = [axis for axis in range(len(sizes)) if axis not in {*inner, *batch}]
+    read = whole(weight, {"matrix": batch, "k": inner, "n": free})
     if read is None:
         return None
-    parts = _scaled(read)
+    parts = scaled_integers(read)
     if parts is None:
         return None
-    return DequantizedProduct(op, side, _count(sizes, inner), _count(sizes, free), *parts)
+    matrices, rows, columns = (_count(sizes, axes) for axes in (batch, inner, free))
+    return DequantizedProduct(op, side, matrices, rows, columns, *parts)
 
 
 def _numbers(op: ir.Operation) -> stablehlo.DotDimensionNumbers:
     return stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+
+
+def _batches(op: ir.Operation, side: int) -> list[int]:
+    """The axes of operand `side` that are batches, in the order of the result."""
+    numbers = _numbers(op)
+    return list((numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions)[side])
 
 
 def _terms(op: ir.Operation, side: int) -> list[tuple[int, int]]:
@@ -231,47 +339,6 @@ def _terms(op: ir.Operation, side: int) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda axes: axes[side])
 
 
-def _scaled(read: Read) -> tuple[Integers, Read | None, str] | None:
-    """Integers, the scale that they are multiplied by, and the type that the products are rounded to."""
-    if (integers := integers_of(read)) is not None:
-        return integers, None, "f32"
-    ops: tuple[ir.Operation, ...] = ()
-    found, op = _source(read)
-    if op is not None and _is_conversion(op, OF_16_BITS, "f32"):
-        ops, (found, op) = (op,), _source(Read(op.operands[0], found.at))
-    rounding = str(element_type_of(found.value))
-    if op is not None and _is_conversion(op, ("f32",), *OF_16_BITS):
-        ops, (found, op) = (*ops, op), _source(Read(op.operands[0], found.at))
-    if op is None or op.name != "stablehlo.multiply" or str(element_type_of(found.value)) not in FLOATS:
-        return None
-    for number in (0, 1):
-        integers = integers_of(Read(op.operands[number], found.at))
-        scale = None if integers is None else _narrowest(Read(op.operands[1 - number], found.at))
-        if integers is not None and scale is not None:
-            return replace(integers, ops=(*ops, op, *integers.ops)), scale, rounding
-    return None
-
-
-def _source(read: Read) -> tuple[Read, ir.Operation | None]:
-    """The read of what is moved there, and the op that computes that."""
-    found = source_of(read) or read
-    return found, defining_op(found.value)
-
-
-def _is_conversion(op: ir.Operation, sources: Sequence[str], *targets: str) -> bool:
-    types = [str(element_type_of(value)) for value in (*op.operands, *op.results)]
-    return op.name == "stablehlo.convert" and types[0] in sources and types[1] in targets
-
-
-def _narrowest(read: Read) -> Read | None:
-    """A read of floats before they have become wider."""
-    found = source_of(read)
-    op = None if found is None else defining_op(found.value)
-    if found is None or op is None or not _is_conversion(op, OF_16_BITS, "f32"):
-        return found
-    return _narrowest(Read(op.operands[0], found.at))
-
-
 def _count(sizes: list[int], axes: list[int]) -> int:
     count = 1
     for axis in axes:
@@ -279,14 +346,38 @@ def _count(sizes: list[int], axes: list[int]) -> int:
     return count
 
 
-def _readers(value: ir.Value) -> Iterator[ir.Operation]:
-    """The ops that read a value, themselves or what other ops move of it."""
+def _uses_of(value: ir.Value, ops: Sequence[ir.Operation]) -> Iterator[Use]:
+    """The uses of a value, or of what other ops move of it, by others than `ops`."""
     for use in value.uses:
         user = use.owner.operation
         if user.name in _MOVES:
-            yield from _readers(user.results[0])
+            yield from _uses_of(user.results[0], ops)
+        elif user not in ops:
+            yield Use(user, use.operand_number)
+
+
+def _ends(uses: Iterable[Use]) -> Iterator[Use]:
+    """The uses by ops that do more than compute other elements."""
+    for use in uses:
+        if use.op.name in STEPS:
+            yield from _ends(_uses_of(use.op.results[0], ()))
         else:
-            yield user
+            yield use
 
 
-__all__ = ["DEQUANTIZED", "FLOATS", "OF_16_BITS", "DequantizedProduct", "Layout", "dequantized_product"]
+def _reads_integers(use: Use, found: DequantizedProduct) -> bool:
+    """Tells whether another product reads the integers in place of an operand, or a gather a few rows of them."""
+    if use.op.name != "stablehlo.dot_general":
+        return use.operand == 0 and takes_rows(use.op, found.integers.ops)
+    is_other = use.op != found.op
+    return is_other and _would_match(*use) and (use.operand == 1 or not _would_match(use.op, 1))
+
+
+def _would_match(op: ir.Operation, side: int) -> bool:
+    """Tells whether all other conditions hold for a product."""
+    found = dequantized_product(op, side)
+    others = (condition.holds for condition in DEQUANTIZED.conditions if condition.holds is not _is_read_by_products)
+    return found is not None and all(holds(found) for holds in others)
+
+
+__all__ = ["DEQUANTIZED", "DequantizedProduct", "Layout", "dequantized_product"]

@@ -12,27 +12,24 @@ from functools import partial
 
 import numpy as np
 
-from shlo_disc.shape_dialect.build import convert, transpose
+from shlo_disc.shape_dialect.build import constant, convert, dense, divide, negate, transpose
 from shlo_disc.shape_dialect.compile_state import policy
-from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.library import NARROW_PRODUCT
 from shlo_disc.shape_dialect.dialect.names import PRECISION
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops.access import defining_op, is_scalar_constant
 from shlo_disc.shape_dialect.ops.nested_blocks import nested_blocks
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.transforms.decisions import Decisions
 from shlo_disc.transforms.expand.library_call import library_call
 from shlo_disc.transforms.simplify.dequantized_patterns import (
     DEQUANTIZED,
-    FLOATS,
-    OF_16_BITS,
     DequantizedProduct,
     dequantized_product,
 )
-from shlo_disc.transforms.simplify.index_digits import Read
+from shlo_disc.transforms.simplify.gathered_rows import compute_rows
 from shlo_disc.transforms.simplify.narrow_integers import CODES
+from shlo_disc.transforms.simplify.scaled_integers import FLOATS, OF_16_BITS, number_of
 from shlo_disc.transforms.simplify.written_weight import written_weight
 
 DOT = "stablehlo.dot_general"
@@ -56,9 +53,12 @@ def _fuse(op: ir.Operation, decisions: Decisions) -> None:
     for side in (1, 0):
         found = DEQUANTIZED.match(partial(dequantized_product, side=side), op)
         if found is not None and decisions.take(DEQUANTIZED.name, op):
+            gathers = [use.op for use in found.other_uses if use.op.name == "stablehlo.gather"]
             with ir.InsertionPoint(op), op.location:
                 op.results[0].replace_all_uses_with(_call(found))
             op.erase()
+            for gather in gathers:
+                compute_rows(gather)
             return
 
 
@@ -68,28 +68,38 @@ def _fuse(op: ir.Operation, decisions: Decisions) -> None:
 def _call(found: DequantizedProduct) -> ir.Value:
     """The product, at the insertion point."""
     result, is_kernel = found.op.results[0], policy().product_tile > 0
-    dims, first = dims_of(result), len(found.free)
-    if found.side == 0:  # the function has the rows of the other operand first
-        dims = (*dims[len(dims) - first :], *dims[: len(dims) - first])
-    rows = found.other if is_kernel else convert(found.other, ir.F32Type.get())
-    operands = [_ordered(rows, [*found.free, *found.terms]), found.integers.data.value]
+    dims, batch = dims_of(result), range(len(found.batch))
+    order = [*batch, *range(len(batch), len(dims))]  # of the result's axes, as the function has them
+    if found.side == 0:  # the function has the rows of the other operand before the columns
+        rows = len(dims) - len(found.free)
+        order = [*batch, *range(rows, len(dims)), *range(len(batch), rows)]
+    others = found.other if is_kernel else convert(found.other, ir.F32Type.get())
+    operands = [_ordered(others, [*found.batch, *found.free, *found.terms]), found.integers.data.value]
     attributes = _attributes(found)
-    for name, read, layout in zip(("scale", "zero"), (found.scale, found.integers.zero), found.layouts, strict=True):
-        number = _number(read, 1 if name == "scale" else 0)
+    for name, read, layout in zip(("scale", "zero"), (found.scale, found.zero), found.layouts, strict=True):
+        number = _number(found, name)
         if number is not None or read is None or layout is None:
             attributes[f"{name}_bits"] = int(np.float32(number).view(np.uint32))
             continue
-        attributes |= {name: len(operands), f"{name}_k": layout.k, f"{name}_n": layout.n}
-        is_read = str(element_type_of(read.value)) in (_PARAMETERS if not is_kernel else (*_PARAMETERS, *OF_16_BITS))
-        operands.append(read.value if is_read else convert(read.value, ir.F32Type.get()))
+        steps = {f"{name}_k": layout.k, f"{name}_n": layout.n, f"{name}_matrix": layout.matrix}
+        attributes |= {name: len(operands), **steps}
+        is_read = str(element_type_of(read.value)) in (*_PARAMETERS, *(OF_16_BITS if is_kernel else ("i64",)))
+        value = read.value if is_read else convert(read.value, ir.F32Type.get())
+        value = negate(value) if name == "zero" and found.bias_sign < 0 else value
+        if name == "scale" and found.divides:
+            attributes["divisor"] = len(operands) + 1
+            operands.append(divide(constant(1.0, ir.F32Type.get(), dims_of(value)), value))
+        operands.append(value)
+    if found.integers.table is not None:
+        attributes["table"] = len(operands)
+        operands.append(_table(found.integers.table))
     own: dict[str, ir.Attribute] = {}
     if is_kernel:
         operands += [] if found.is_of_few_rows.constant == 1 else [written_weight(found)]
         own = {name: found.op.attributes[name] for name in (PRECISION,) if name in found.op.attributes}
-    type_ = tensor_type(dims, element_type_of(result) if is_kernel else ir.F32Type.get())
+    type_ = tensor_type([dims[axis] for axis in order], element_type_of(result) if is_kernel else ir.F32Type.get())
     (value,) = library_call(NARROW_PRODUCT, operands, [type_], attributes, Expr.const(0), attributes=own)
-    value = convert(value, element_type_of(result))
-    return value if found.side == 1 else transpose(value, [*range(first, len(dims)), *range(first)])
+    return _ordered(convert(value, element_type_of(result)), [order.index(axis) for axis in range(len(order))])
 
 
 def _ordered(value: ir.Value, order: list[int]) -> ir.Value:
@@ -97,24 +107,38 @@ def _ordered(value: ir.Value, order: list[int]) -> ir.Value:
     return value if order == sorted(order) else transpose(value, order)
 
 
-def _number(read: Read | None, otherwise: float) -> float | None:
-    """The one number that a scale or zero point is, `otherwise` where there is none; None where it is a tensor."""
-    op = None if read is None else defining_op(read.value)
-    if read is None:
-        return otherwise
-    return float(array_of(op).ravel()[0]) if op is not None and is_scalar_constant(op) else None
+def _table(content: tuple[float, ...] | ir.Value) -> ir.Value:
+    """The 16 floats of a table."""
+    if isinstance(content, ir.Value):
+        return convert(content, ir.F32Type.get())
+    return dense(ir.DenseElementsAttr.get(np.asarray(content, np.float32)))
+
+
+def _number(found: DequantizedProduct, name: str) -> float | None:
+    """The one number that a scale or zero point is, or that takes the place of none; None where it is a tensor."""
+    if name == "zero":
+        number = 0.0 if found.zero is None else number_of(found.zero)
+        return None if number is None else found.bias_sign * number
+    number = 1.0 if found.scale is None else number_of(found.scale)
+    return 1 / number if number is not None and found.divides else number
 
 
 def _attributes(found: DequantizedProduct) -> dict[str, int]:
     """The weight's attributes, as runtime/native/kernels/dequantized_dot.cpp reads them."""
     return {
+        "matrices": found.matrices,
+        "matrix": found.distance or 0,
         "k": found.rows,
         "n": found.columns,
         "code": CODES.index(found.integers.code),
         "dense_columns": int(bool(found.has_dense_columns)),
         "half": found.half,
+        "column_half": found.column_half,
+        "difference_bits": found.integers.difference_bits,
         "step": 2 if found.half == 1 else 1,
         "group": found.group,
+        "columns": found.group_columns if found.is_spread else 1,
+        "adds_zeros": int(found.bias is not None),
         "rounding": FLOATS.index(found.rounding),
         "bf16": int(found.has_narrow_rows or str(element_type_of(found.other)) == "bf16"),
         "vector_bits": policy().vector_bits,

@@ -15,12 +15,13 @@ import numpy as np
 from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.dialect.types import bits_of, element_type_of
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.ops import BROADCASTS
+from shlo_disc.shape_dialect.ops import BROADCASTS, SLICES
 from shlo_disc.shape_dialect.ops.access import defining_op, is_scalar_constant
 from shlo_disc.shape_dialect.utils.regions import is_constant
 from shlo_disc.transforms.simplify.index_digits import Digit, Read, source_of, split, static_sizes
 
-CODES = ("i8", "ui8", "i4", "ui4", "i4 pairs", "ui4 pairs", "f8E4M3FN", "f8E5M2")
+CODES = ("i8", "ui8", "i4", "ui4", "i4 pairs", "ui4 pairs", "f8E4M3FN", "f8E5M2",
+         "places", "places pairs", "ui8 places", "i8 places")  # fmt: skip
 """As `Code` in runtime/native/kernels/dequantized_kernels.h."""
 
 FLOATS_OF_8_BITS = ("f8E4M3FN", "f8E5M2")
@@ -28,6 +29,8 @@ FLOATS_OF_8_BITS = ("f8E4M3FN", "f8E5M2")
 
 _SIGNIFICANT = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 """Bits of a float's significand: integers of so many bits are exact."""
+
+_STORED = {*SLICES, "stablehlo.dynamic_slice"}
 
 _LARGEST_ZERO = 1 << 20
 """The largest zero point among constants: others are no zero points of narrow integers."""
@@ -39,7 +42,9 @@ class Integers:
     ops on the way, last first.
 
     half: the digit that tells the halves of a byte apart. zero: the zero point that is taken off, for which the range
-    allows. has_range: whether that is known, as it is where zero points are integers.
+    allows. has_range: whether that is known, as it is where zero points are integers. difference_bits: those of the
+    type in which a zero point of any integer is taken off, which may wrap; 0 elsewhere. table: the 16 floats, or a
+    value that has them, of which they are places (`table_lookups.py`).
     """
 
     data: Read
@@ -50,6 +55,8 @@ class Integers:
     half: Digit | None = None
     zero: Read | None = None
     has_range: bool = True
+    difference_bits: int = 0
+    table: tuple[float, ...] | ir.Value | None = None
 
 
 def integers_of(read: Read) -> Integers | None:
@@ -74,6 +81,12 @@ def integers_of(read: Read) -> Integers | None:
     return Integers(stored, element, *(_range(element) if element not in FLOATS_OF_8_BITS else (0, 0)))
 
 
+def is_stored(found: Integers) -> bool:
+    """Tells whether integers are an argument, a constant, or a slice of one, and not computed."""
+    op = defining_op(found.data.value)
+    return op is None or is_constant(op) or op.name in _STORED
+
+
 def _range(element: str) -> tuple[int, int]:
     """The values of an integer type."""
     bits = int(element.lstrip("ui"))
@@ -85,7 +98,7 @@ def _holds(element: ir.Type, found: Integers) -> bool:
     if found.code in FLOATS_OF_8_BITS:
         return str(element) in ("f16", "bf16", "f32")
     if not found.has_range:
-        return str(element) == "f32"
+        return str(element) in ("f32", f"i{found.difference_bits}")
     if not isinstance(element, ir.IntegerType):
         most = 1 << _SIGNIFICANT.get(str(element), 0)
         return -most <= found.low and found.high <= most
@@ -97,7 +110,10 @@ def _holds(element: ir.Type, found: Integers) -> bool:
 
 
 def _less(found: Integers, op: ir.Operation, read: Read) -> Integers | None:
-    """Integers less a zero point: an integer of any type, or an f32 that is subtracted from an f32."""
+    """Integers less a zero point: an integer of any type, or an f32 that is subtracted from an f32.
+
+    Where a difference of integers may wrap, or is more than an f32 has, it is one of i32 or i64 that becomes an f32.
+    """
     zero = source_of(Read(op.operands[1], read.at))
     if zero is None or found.zero is not None or found.code in FLOATS_OF_8_BITS:
         return None
@@ -106,7 +122,9 @@ def _less(found: Integers, op: ir.Operation, read: Read) -> Integers | None:
         is_f32 = str(element_type_of(zero.value)) == "f32"
         return replace(found, zero=zero, has_range=False) if is_f32 else None
     least, most, narrowest = limits
-    return replace(found, zero=narrowest, low=found.low - most, high=found.high - least)
+    found = replace(found, zero=narrowest, low=found.low - most, high=found.high - least)
+    is_wide = max(-found.low, found.high) > _LARGEST_ZERO and str(element_type_of(read.value)) in ("i32", "i64")
+    return replace(found, has_range=False, difference_bits=bits_of(element_type_of(read.value))) if is_wide else found
 
 
 def _limits(read: Read) -> tuple[int, int, Read] | None:
@@ -264,4 +282,4 @@ def _is_splat(value: ir.Value, number: int) -> bool:
     return op is not None and is_scalar_constant(op) and int(array_of(op).ravel()[0]) == number
 
 
-__all__ = ["CODES", "Integers", "integers_of"]
+__all__ = ["CODES", "Integers", "integers_of", "is_stored"]

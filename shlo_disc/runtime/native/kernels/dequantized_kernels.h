@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Products of few rows with a matrix of narrow integers, which are dequantised in registers: (q - zero) * scale.
+// Products of few rows with a matrix of narrow integers, which are dequantised in registers: (q - zero) * scale, or
+// q * scale + zero.
 //
 // A byte holds one element or two, which are its halves: low bits first. The elements of each half are rows of their
 // own, with rows of A, scales and zero points of their own.
@@ -15,10 +16,12 @@
 
 namespace disc::dequantized {
 
-/// The integers of bytes: all bits, the low 4, or two of 4 bits; or floats of 8 bits (OCP OFP8).
-enum class Code { kI8, kU8, kI4, kU4, kI4Pairs, kU4Pairs, kE4M3, kE5M2 };
+/// The integers of bytes: all bits, the low 4, or two of 4 bits; or floats of 8 bits (OCP OFP8). Of a table of 16 floats,
+/// which the program has: places of 4 bits, one in a byte or two; bytes that are no less than 0 (U8) or -16 (I8), of which
+/// the last 16 are the places from the end, and no more than 15, or are taken to be.
+enum class Code { kI8, kU8, kI4, kU4, kI4Pairs, kU4Pairs, kE4M3, kE5M2, kPlaces, kPlacesPairs, kPlacesU8, kPlacesI8 };
 
-constexpr size_t kCodes = 8;
+constexpr size_t kCodes = 12;
 constexpr int64_t kMostRows = 8;        // of A, together
 constexpr int64_t kMostByColumns = 4;   // the same where columns are dense
 constexpr int64_t kMostColumns = 4;     // dense ones, together
@@ -29,7 +32,10 @@ constexpr int64_t kLineBytes = 64;      // of the cache
 constexpr int64_t kNibbles = 8;         // of 4 bits, of a word
 constexpr float kOfE4M3 = 256;          // what its exponent is less by than that of f16
 
-constexpr int64_t halves_of(Code code) { return code == Code::kI4Pairs || code == Code::kU4Pairs ? 2 : 1; }
+constexpr int64_t halves_of(Code code) {
+  return code == Code::kI4Pairs || code == Code::kU4Pairs || code == Code::kPlacesPairs ? 2 : 1;
+}
+constexpr bool is_place(Code code) { return code >= Code::kPlaces; }
 constexpr bool is_of_4_bits(Code code) { return code >= Code::kI4 && code <= Code::kU4Pairs; }
 constexpr bool is_float(Code code) { return code == Code::kE4M3 || code == Code::kE5M2; }
 /// The largest number of rows with a kernel of their own, 1 to 4 or 8, that is no larger.
@@ -51,6 +57,20 @@ template <Code code> inline float decoded(uint8_t byte, int64_t half) {
   int32_t bits = half == 0 ? byte & 15 : byte >> 4;
   return static_cast<float>(code == Code::kI4 || code == Code::kI4Pairs ? (bits ^ 8) - 8 : bits);
 }
+
+/// The place in its table of a byte, or of the half that is `half`.
+constexpr int64_t place_of(Code code, uint8_t byte, int64_t half) {
+  if (code == Code::kPlacesU8)
+    return byte < 15 ? byte : 15;
+  if (code == Code::kPlacesI8)
+    return (static_cast<int8_t>(byte) < -16 ? -16 : static_cast<int8_t>(byte) > 15 ? 15 : byte) & 15;
+  return half == 0 ? byte & 15 : byte >> 4;
+}
+
+/// What is taken off integers, or added to them when they have been scaled.
+enum class Zeros { kNone, kBefore, kAfter };
+
+constexpr size_t kZeros = 3;
 
 /// What weights are rounded to when they have been multiplied by their scales, in the program's type of them.
 enum class Rounding { kNone, kBf16, kF16 };
@@ -111,7 +131,7 @@ struct Tile {
 using MultiplyTile = void (*)(const Tile &); // adds to the sums
 using AddRows = void (*)(const Rows &);
 using AddColumns = void (*)(const Columns &);
-/// target[i] = (q[i] - zero[i]) * scale[i], of each half.
+/// target[i] = (q[i] - zero[i]) * scale[i], or q[i] * scale[i] + zero[i], of each half.
 using Dequantise = void (*)(const uint8_t *q, Pair scale, Pair zero, const float *table, int64_t count,
                             std::array<float *, 2> target);
 /// The same for a column's bytes, of all their groups; what `columns` has of A and of sums is not read.
@@ -123,17 +143,18 @@ struct ByColumns {
   std::array<AddColumns, kMostByColumns> add_columns, add_column;
 };
 
-/// The kernels of a code for zero points, or for none. By rows of A, less one: of several rows of bytes, or of one. By
+/// The kernels of a code for zero points, or for none; for those that are added, only what makes floats. By rows of A, less one: of several rows of bytes, or of one. By
 /// rounding: what makes floats of integers.
 struct Kernels {
   std::array<AddRows, kMostRows> add_streams, add_row;
   ByColumns columns, words; // words: of pairs alone
   std::array<Dequantise, kRoundings> dequantise;
   std::array<DequantiseColumn, kRoundings> dequantise_column;
+  bool has_zeros;
 };
 
-/// By code, and by whether there are zero points.
-using ByCode = std::array<std::array<Kernels, 2>, kCodes>;
+/// By code, and by zero points.
+using ByCode = std::array<std::array<Kernels, kZeros>, kCodes>;
 
 namespace avx2 {
 
@@ -162,8 +183,19 @@ struct Lanes {
     return _mm256_castps_si256(_mm256_mul_ps(_mm256_cvtph_ps(halves), _mm256_set1_ps(kOfE4M3)));
   }
   DISC_AVX2 static V::Type as_floats(Type v) { return _mm256_castsi256_ps(v); }
-  struct Table {};
-  DISC_AVX2 static Table table(const float *) { return {}; }
+  struct Table {
+    V::Type low, high;
+  };
+  DISC_AVX2 static Table table(const float *from) { return {V::load(from), V::load(from + V::kLanes)}; }
+  /// What the table has at the place that the low 4 bits say.
+  DISC_AVX2 static V::Type looked_up(Type v, Table table) {
+    __m256 low = _mm256_permutevar8x32_ps(table.low, v), high = _mm256_permutevar8x32_ps(table.high, v);
+    return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(v, 28)));
+  }
+  template <int number> DISC_AVX2 static Type shifted(Type v) { return _mm256_srli_epi32(v, number); }
+  DISC_AVX2 static Type limited(Type v, int least) {
+    return _mm256_max_epi32(_mm256_min_epi32(v, _mm256_set1_epi32(15)), _mm256_set1_epi32(least));
+  }
   DISC_AVX2 static V::Type low(Type v, Table) { return floats(_mm256_and_si256(v, _mm256_set1_epi32(15))); }
   DISC_AVX2 static V::Type high(Type v, Table) { return floats(_mm256_srli_epi32(v, 4)); }
   DISC_AVX2 static V::Type signed_low(Type v, Table) {
@@ -193,6 +225,7 @@ constexpr int64_t columns_of(int64_t rows) { return rows <= 2 ? kMostColumns : 2
 constexpr int64_t columns_of_words(int64_t rows) { return rows == 1 ? kMostColumns : rows <= 3 ? 2 : 1; }
 constexpr int64_t kMostRowsOfWords = kMostByColumns;
 DISC_AVX2 inline V::Type subtracted(V::Type a, V::Type b) { return _mm256_sub_ps(a, b); }
+DISC_AVX2 inline V::Type added(V::Type a, V::Type b) { return _mm256_add_ps(a, b); }
 DISC_AVX2 inline V::Type multiplied(V::Type a, V::Type b) { return _mm256_mul_ps(a, b); }
 DISC_AVX2 inline V::Type kept(V::Mask mask, V::Type v) { return _mm256_and_ps(_mm256_castsi256_ps(mask), v); }
 DISC_AVX2 inline float total(V::Type v) { return V::total(v); }
@@ -243,6 +276,12 @@ struct Lanes {
   DISC_AVX512 static V::Type as_floats(Type v) { return _mm512_castsi512_ps(v); }
   using Table = V::Type;
   DISC_AVX512 static Table table(const float *from) { return V::load(from); }
+  DISC_AVX512 static V::Type looked_up(Type v, Table table) { return low(v, table); }
+  template <unsigned number> DISC_AVX512 static Type shifted(Type v) { return _mm512_maskz_srli_epi32(kAll, v, number); }
+  DISC_AVX512 static Type limited(Type v, int least) {
+    __m512i most = _mm512_maskz_min_epi32(kAll, v, _mm512_set1_epi32(15));
+    return _mm512_maskz_max_epi32(kAll, most, _mm512_set1_epi32(least));
+  }
   DISC_AVX512 static V::Type low(Type v, Table table) { return _mm512_maskz_permutexvar_ps(kAll, v, table); }
   DISC_AVX512 static V::Type high(Type v, Table table) { return low(_mm512_maskz_srli_epi32(kAll, v, 4), table); }
   DISC_AVX512 static V::Type signed_low(Type v, Table table) { return low(v, table); }
@@ -263,6 +302,7 @@ constexpr int64_t columns_of(int64_t) { return kMostColumns; }
 constexpr int64_t columns_of_words(int64_t) { return kMostColumns; }
 constexpr int64_t kMostRowsOfWords = 3; // more sums of as many columns do not fit the registers
 DISC_AVX512 inline V::Type subtracted(V::Type a, V::Type b) { return _mm512_sub_ps(a, b); }
+DISC_AVX512 inline V::Type added(V::Type a, V::Type b) { return _mm512_add_ps(a, b); }
 DISC_AVX512 inline V::Type multiplied(V::Type a, V::Type b) { return _mm512_mul_ps(a, b); }
 DISC_AVX512 inline V::Type kept(V::Mask mask, V::Type v) { return _mm512_maskz_mov_ps(mask, v); }
 DISC_AVX512 inline V::Type rounded_to_bf16(V::Type v) {

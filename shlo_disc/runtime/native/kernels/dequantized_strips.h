@@ -39,8 +39,15 @@ struct Operands {
   void copy_dense_rows(const strips::Range &range, int64_t first, float *target) const {
     int64_t begin = range.k / w.halves(), count = range.depth / w.halves();
     Parameters parameters{parameters_memory, range.width};
+    Pieces pieces{w, kernels, rounding, table};
     Dequantise dequantise = kernels.dequantise[static_cast<size_t>(rounding)];
+    const Pieces::Span span = pieces.span(first, range.present);
     for (int64_t r = 0, past = 0; r < count; ++r) {
+      if (w.is_spread()) {
+        const uint8_t *q = w.column_half == 1 ? w.row_of_pairs(begin + r, first) : bytes.at(begin + r, first);
+        pieces.write_row(q, begin + r, span, parameters_memory, range.width, target + r * range.width);
+        continue;
+      }
       if (r == past)
         parameters.find_row(w, begin + r, first, range.present), past = r + w.rest(begin + r);
       std::array<float *, 2> rows_of = {target + r * range.width, target + (count + r) * range.width};
@@ -52,7 +59,17 @@ struct Operands {
     int64_t begin = range.k / w.halves(), count = range.depth / w.halves();
     int64_t groups = w.groups(begin, count);
     Parameters parameters{parameters_memory, groups};
+    Pieces pieces{w, kernels, rounding, table};
     for (int64_t j = 0; j < range.present; ++j) {
+      if (w.is_spread()) {
+        float *target = columns_copy + j * range.depth;
+        std::array<float *, 2> targets = {target, target + range.depth};
+        if (pieces.has_column_pairs() && j + 1 < range.present)
+          pieces.write_columns(begin, count, first + j++, parameters_memory, range.depth, targets);
+        else
+          pieces.write_column(begin, count, first + j, parameters_memory, range.depth, target);
+        continue;
+      }
       parameters.find_groups(w, begin, first + j, 1, groups);
       float *place = columns_copy + j * range.depth;
       kernels.dequantise_column[static_cast<size_t>(rounding)](
@@ -71,7 +88,8 @@ public:
   /// `columns_copy`: memory of a strip.
   PairOperands(const Weight &w, const ByteRows &bytes, const Kernels &kernels, Rounding rounding, const float *table,
                const float *a, int64_t rows, int64_t column, float *columns_copy)
-      : w_(w), bytes_(bytes), dequantise_(kernels.dequantise[static_cast<size_t>(rounding)]),
+      : w_(w), bytes_(bytes), pieces_{w, kernels, rounding, table},
+        dequantise_(kernels.dequantise[static_cast<size_t>(rounding)]),
         dequantise_column_(kernels.dequantise_column[static_cast<size_t>(rounding)]), table_(table), a_(a), rows_(rows),
         column_(column), columns_copy_(columns_copy) {}
 
@@ -102,6 +120,7 @@ public:
 private:
   static constexpr int64_t kMostColumns = strips::kMostVectors * kWidest;
   static constexpr int64_t kMostTerms = strips::avx512::kDepthBytes / 2; // of a strip
+  static_assert(2 * kMostTerms >= 4 * (kMostTerms / kFewestTerms + 2)); // memory for scales and zero points
 
   static uint32_t pair(float first, float second) {
     return std::bit_cast<uint32_t>(first) >> 16 | (std::bit_cast<uint32_t>(second) & 0xFFFF0000U);
@@ -134,10 +153,16 @@ private:
     float memory[4 * kMostColumns], weights[2][kMostColumns] = {};
     Parameters parameters{memory, range.width};
     int64_t first = column_ + range.column, step = w_.halves() == 2 ? 1 : 2;
+    const Pieces::Span span = pieces_.span(first, range.present);
     for (int64_t p = 0, past = 0; p < range.depth; ++p) {
       for (int64_t r = (range.k + p) * step, of = 0; of < step; ++r, ++of) {
         if (r == w_.bytes()) {
           std::fill_n(weights[of], range.present, 0.0F);
+          continue;
+        }
+        if (w_.is_spread()) {
+          const uint8_t *q = w_.column_half == 1 ? w_.row_of_pairs(r, first) : bytes_.at(r, first);
+          pieces_.write_row(q, r, span, memory, kMostColumns, weights[of]);
           continue;
         }
         if (r >= past)
@@ -150,17 +175,21 @@ private:
   }
 
   void copy_columns(const strips::Range &range, uint32_t *target) const {
-    float memory[4 * (kMostTerms / kFewestTerms + 2)], weights[2][kMostTerms + 1] = {};
+    float memory[2 * kMostTerms], weights[2][kMostTerms + 1] = {};
     auto *pairs = reinterpret_cast<uint32_t *>(columns_copy_);
     int64_t step = w_.halves() == 2 ? 1 : 2, r = range.k * step, count = std::min(range.depth * step, w_.bytes() - r);
     int64_t groups = w_.groups(r, count), depth = gemm::divide_up(range.depth, kWidest) * kWidest;
     Parameters parameters{memory, groups};
     for (int64_t j = 0; j < range.present; ++j) {
       int64_t column = column_ + range.column + j;
-      parameters.find_groups(w_, r, column, 1, groups);
       weights[0][count] = 0; // beside the last one, where their number is odd
-      dequantise_column_(w_.column(r, count, column, parameters.scale, parameters.zero, table_),
-                         {weights[0], weights[1]});
+      if (w_.is_spread()) {
+        pieces_.write_column(r, count, column, memory, kMostTerms, weights[0]);
+      } else {
+        parameters.find_groups(w_, r, column, 1, groups);
+        dequantise_column_(w_.column(r, count, column, parameters.scale, parameters.zero, table_),
+                           {weights[0], weights[1]});
+      }
       if (step == 1)
         pair_up(weights[0], weights[1], depth, pairs + j * depth);
       else
@@ -173,6 +202,7 @@ private:
 
   const Weight &w_;
   ByteRows bytes_;
+  Pieces pieces_;
   Dequantise dequantise_;
   DequantiseColumn dequantise_column_;
   const float *table_;

@@ -14,9 +14,9 @@ public:
   static constexpr int64_t kMost = 8;
 
   RowRanges() = default;
-  /// Ranges of `rows` rows, of `fewest` rows each or all. Rows that are read `together` are in one range.
-  RowRanges(int64_t rows, int64_t fewest, int64_t together)
-      : rows_(rows), together_(together), count_(std::clamp<int64_t>(rows / fewest, 1, kMost)) {}
+  /// At most `most` ranges of `rows` rows, of `fewest` rows each or all. Rows that are read `together` are in one range.
+  RowRanges(int64_t rows, int64_t fewest, int64_t together, int64_t most = kMost)
+      : rows_(rows), together_(together), count_(std::clamp<int64_t>(rows / fewest, 1, most)) {}
 
   int64_t count() const { return count_; }
 
