@@ -20,6 +20,7 @@ from shlo_disc.lowering.scatter import results_from_zeros
 from shlo_disc.lowering_gpu.attention_rows import AttentionTask
 from shlo_disc.lowering_gpu.builders import builder_of, is_call, unsupported
 from shlo_disc.lowering_gpu.grid import THREADS
+from shlo_disc.lowering_gpu.hopper_attention import build_hopper_attention, takes_attention_maps
 from shlo_disc.lowering_gpu.kernel import GpuFrame
 from shlo_disc.lowering_gpu.narrow_weight import NarrowWeight, row_guards
 from shlo_disc.lowering_gpu.nvvm import device_module, lower_to_nvvm, nvvm_to_llvm_ir
@@ -120,7 +121,7 @@ class _Kernels:
         """The kernel of an attention, which those of other layers share."""
         if task.key not in self.attentions:
             name = f"attention_{len(self.attentions)}_{task.problem.element}_{task.depth}"
-            self.attentions[task.key] = self.build(task.fusion, self.facts, name, OutputBuffers())
+            self.attentions[task.key] = self.build(task.fusion, self.facts, name, OutputBuffers(), task)
         kernel = self.attentions[task.key]
         return ChosenKernel(self._use(kernel.name, tuple(kernel.sizes), kernel.total), tuple(kernel.guards))
 
@@ -138,13 +139,22 @@ class _Kernels:
         blocks = self.facts.simplify(Expr.minimum(blocks, MAX_BLOCKS))
         return KernelUse(FunctionName(name), sizes, blocks, Expr.const(1), threads=THREADS)
 
-    def build(self, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers) -> Kernel:
-        """Emit the kernel of a fusion."""
+    def build(
+        self,
+        fusion: func.FuncOp,
+        facts: Facts,
+        name: str,
+        outputs: OutputBuffers,
+        attention: AttentionTask | None = None,
+    ) -> Kernel:
+        """Emit the kernel of a fusion, and the second one that an attention may have."""
         frame = GpuFrame(fusion, facts, deterministic=self.deterministic)
         frame.open(self.device, name)
         with ir.InsertionPoint(frame.entry):
             blocks, cost = builder_of(fusion)(frame)
         frame.close()
+        if attention is not None and takes_attention_maps(frame, attention, self.architecture):
+            build_hopper_attention(self.device, frame)
         return Kernel(name, frame.function, frame.sizes, blocks, cost, frame.guards)
 
 

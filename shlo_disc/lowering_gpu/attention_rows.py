@@ -13,6 +13,7 @@ import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.element_types import Element, constant_like, convert, element_of, round_to
@@ -30,7 +31,7 @@ from shlo_disc.shape_dialect.dialect.fusion import Attention, fusion_of
 from shlo_disc.shape_dialect.dialect.names import PRECISION, PRODUCTS
 from shlo_disc.shape_dialect.dialect.problems import AttentionProblem, Operand
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
-from shlo_disc.shape_dialect.mlir import arith, func, ir
+from shlo_disc.shape_dialect.mlir import arith, func, ir, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import callee_of
 from shlo_disc.shape_dialect.utils.structure import Structure
@@ -124,6 +125,8 @@ def _known(size: Expr) -> int:
 class Sides:
     """Query, key, value and result as [batch..., rows or columns, elements of a head]."""
 
+    OPERANDS: ClassVar = ("query", "key", "value")
+
     query: Matrix
     key: Matrix
     value: Matrix
@@ -135,7 +138,7 @@ class Sides:
         p, count = task.problem, len(frame.inputs)
 
         def matrix(operand: Operand, rows: Expr, inner: Expr, *strides: Expr) -> Matrix:
-            pointer, value = frame.entry.arguments[operand.number], frame.tensors[operand.number]
+            pointer, value = frame.pointers[operand.number], frame.tensors[operand.number]
             length = frame.size_of(product(dims_of(value)) - operand.start)
             sizes = (*(axis.size for axis in p.batch), rows, inner)
             told = ([frame.size_of(e) for e in numbers] for numbers in (sizes, strides))
@@ -183,7 +186,7 @@ class ScoreBody:
         self.rows = dims_of(self.x)[:-1]
         arguments = list(task.rows.entry_block.arguments)
         memory = {
-            argument: frame.view(frame.entry.arguments[number], argument)
+            argument: frame.view(frame.pointers[number], argument)
             for argument, number in zip(arguments, task.what.row_operands, strict=True)
             if number >= 0
         }
@@ -215,6 +218,13 @@ class ScoreBody:
             return Column(plus(begin, distance), is_there)
 
         return column
+
+    def rounded(self, pair: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        """Two scores as the program rounds them, where it does, by one instruction."""
+        if not self.type.is_half:
+            return pair
+        narrow = device_math.rounded_pair(pair, self.type.exact())
+        return [arith.extf(ir.F32Type.get(), vector.extract(narrow, [], [i])) for i in range(2)]
 
     def at(self, place: Sequence[ir.Value], column: Column, score: ir.Value) -> ir.Value:
         """The argument of the exponential, as f32; -inf behind the last column. The score is a sum of f32."""

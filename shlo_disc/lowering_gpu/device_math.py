@@ -7,6 +7,8 @@ expm1, log, log1p, tanh, rsqrt, sin, cos and cbrt, 3 ulp for atan2, 4 ulp for ta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shlo_disc.lowering.element_types import constant_like
 from shlo_disc.shape_dialect.mlir import arith, ir, math
 
@@ -21,12 +23,27 @@ def fast_exp2(x: ir.Value) -> ir.Value:
 
     The context has the dialect `llvm`.
     """
+    return _intrinsic("llvm.nvvm.ex2.approx.ftz.f", x.type, [x])
+
+
+def rounded_pair(pair: Sequence[ir.Value], type_: ir.Type) -> ir.Value:
+    """Two f32 as a vector of f16 or bf16, in one instruction, `cvt.rn`.
+
+    The context has the dialect `llvm`.
+    """
+    name = "ff2f16x2" if isinstance(type_, ir.F16Type) else "ff2bf16x2"
+    return _intrinsic(f"llvm.nvvm.{name}.rn", ir.VectorType.get([2], type_), pair[::-1])
+
+
+def _intrinsic(name: str, result: ir.Type, operands: Sequence[ir.Value]) -> ir.Value:
     attributes: dict[str, ir.Attribute] = {
-        "intrin": ir.StringAttr.get("llvm.nvvm.ex2.approx.ftz.f"),
+        "intrin": ir.StringAttr.get(name),
         "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
     }
-    return ir.Operation.create("llvm.call_intrinsic", results=[x.type], operands=[x], attributes=attributes).result
+    return ir.Operation.create(
+        "llvm.call_intrinsic", results=[result], operands=list(operands), attributes=attributes
+    ).result
 
 
 def expm1(x: ir.Value) -> ir.Value:

@@ -71,6 +71,12 @@ FACTORS = {
 _SWIZZLE_128 = 1 << 62
 _TICKS = 0x989680
 
+_VOTES = 1
+"""The number of the barrier at which threads tell each other something; that of a plain barrier of the block is 0."""
+
+FIRST_NUMBER = 2
+"""The number of the first other barrier."""
+
 
 def i32(number: int) -> ir.Value:
     """A constant of 32 bits."""
@@ -140,6 +146,32 @@ def copy_box(target: ir.Value, tensor_map: ir.Value, first: Sequence[ir.Value], 
     )
 
 
+def any_in_block(condition: ir.Value) -> ir.Value:
+    """Tells all threads of the block, which meet here, whether a condition holds in one of them."""
+    word = ir.IntegerType.get_signless(32)
+    attributes = {"reductionOp": ir.Attribute.parse("#nvvm.reduction<or>"), **_not_aligned()}
+    operands = [i32(_VOTES), arith.extui(word, condition)]
+    found = ir.Operation.create(
+        "nvvm.barrier.reduction", results=[word], operands=operands, attributes=attributes
+    ).result
+    return arith.cmpi(arith.CmpIPredicate.ne, found, i32(0))
+
+
+def arrive_at(number: ir.Value) -> None:
+    """Arrive, as a warpgroup, at a barrier of two of them, without waiting."""
+    _create("nvvm.barrier.arrive", [number, i32(2 * WARPGROUP)], **_not_aligned())
+
+
+def meet_at(number: ir.Value) -> None:
+    """Arrive, as a warpgroup, at a barrier of two of them, and wait until the other one has arrived."""
+    segments = ir.DenseI32ArrayAttr.get([1, 1])
+    _create("nvvm.barrier", [number, i32(2 * WARPGROUP)], operandSegmentSizes=segments, **_not_aligned())
+
+
+def _not_aligned() -> dict[str, ir.Attribute]:
+    return {"aligned": ir.BoolAttr.get(False)}
+
+
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
@@ -149,10 +181,42 @@ def matrix(address: ir.Value, depth_inside: bool) -> ir.Value:
     depth_inside: the rows of the boxes run along the depth. Else neighbours along the other axis are 64 in a box, and
     the next 64 in the next one.
     """
-    to_next_box = 0 if depth_inside else BOX_BYTES
-    known = _SWIZZLE_128 | ATOM_BYTES >> 4 << 32 | to_next_box >> 4 << 16
     i64 = ir.IntegerType.get_signless(64)
-    return arith.ori(arith.extui(i64, arith.shrui(address, i32(4))), arith.constant(i64, known))
+    known = arith.constant(i64, _known_bits(depth_inside))
+    return arith.ori(arith.extui(i64, arith.shrui(address, i32(4))), known)
+
+
+def _known_bits(depth_inside: bool) -> int:
+    to_next_box = 0 if depth_inside else BOX_BYTES
+    return _SWIZZLE_128 | ATOM_BYTES >> 4 << 32 | to_next_box >> 4 << 16
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Matrices in boxes one behind the other, as `matrix` describes them. low: the lower half of the descriptor of the
+    first one, 32 bits. high: the other half, the same for all."""
+
+    low: ir.Value
+    high: int
+
+    @staticmethod
+    def of(address: ir.Value, depth_inside: bool) -> Boxes:
+        """Those from an address on."""
+        known = _known_bits(depth_inside)
+        low = arith.ori(arith.shrui(address, i32(4)), i32(known & 0xFFFFFFFF))
+        return Boxes(low, known >> 32)
+
+    def at(self, offset: int) -> ir.Value:
+        """The descriptor of the matrix so many bytes behind, a multiple of 16."""
+        i64 = ir.IntegerType.get_signless(64)
+        low = arith.extui(i64, arith.addi(self.low, i32(offset >> 4)))
+        return arith.ori(low, arith.constant(i64, self.high << 32))
+
+
+def known_here(value: ir.Value) -> ir.Value:
+    """A number of 32 bits, of which compilers know no more than that it is there: what is computed from it stays in the
+    loop where it is needed, and takes no registers around it."""
+    return _statement("", [value], ["0"], value.type)
 
 
 def depth_step(depth_inside: bool) -> int:
@@ -162,8 +226,21 @@ def depth_step(depth_inside: bool) -> int:
 
 def zeros(columns: int, factors: Factors) -> ir.Value:
     """The sums of 64 rows and so many columns: of each thread, 2 neighbours in each 8 columns of 2 rows."""
-    sums = ir.Type.parse(f"!llvm.struct<({', '.join([str(factors.sum_type)] * (columns // 2))})>")
-    return ir.Operation.create("llvm.mlir.zero", results=[sums]).result
+    return ir.Operation.create("llvm.mlir.zero", results=[_struct(columns // 2, factors)]).result
+
+
+def _struct(count: int, factors: Factors) -> ir.Type:
+    return ir.Type.parse(f"!llvm.struct<({', '.join([str(factors.sum_type)] * count)})>")
+
+
+def sums_of(values: Sequence[ir.Value], factors: Factors) -> ir.Value:
+    """The sums of a product from those of this thread, one by one."""
+    type_ = _struct(len(values), factors)
+    sums = ir.Operation.create("llvm.mlir.undef", results=[type_]).result
+    for number, value in enumerate(values):
+        place: dict[str, ir.Attribute] = {"position": ir.DenseI64ArrayAttr.get([number])}
+        sums = ir.Operation.create("llvm.insertvalue", results=[type_], operands=[sums, value], attributes=place).result
+    return sums
 
 
 def sum_at(sums: ir.Value, number: int, factors: Factors) -> ir.Value:
@@ -184,6 +261,18 @@ def multiply_add(
 ) -> ir.Value:
     """Begin to add A B of two matrices, 64 x depth and depth x columns. insides: whether their rows run along the
     depth."""
+    return _multiply(sums, a, b, columns, factors, insides, adds=True)
+
+
+def multiply(a: ir.Value, b: ir.Value, columns: int, factors: Factors, insides: tuple[bool, bool]) -> ir.Value:
+    """Begin to compute A B, as `multiply_add` adds it."""
+    none = ir.Operation.create("llvm.mlir.undef", results=[_struct(columns // 2, factors)]).result
+    return _multiply(none, a, b, columns, factors, insides, adds=False)
+
+
+def _multiply(
+    sums: ir.Value, a: ir.Value, b: ir.Value, columns: int, factors: Factors, insides: tuple[bool, bool], adds: bool
+) -> ir.Value:
     one = ir.Attribute.parse("#nvvm.wgmma_scale_in<one>")
     type_ = ir.Attribute.parse(f"#nvvm.wgmma_type<{factors.name}>")
     attributes: dict[str, ir.Attribute] = {
@@ -191,7 +280,7 @@ def multiply_add(
         "typeA": type_,
         "typeB": type_,
         "typeD": ir.Attribute.parse(f"#nvvm.wgmma_type<{factors.sums}>"),
-        "scaleD": ir.Attribute.parse("#nvvm.wgmma_scale_out<one>"),
+        "scaleD": ir.Attribute.parse(f"#nvvm.wgmma_scale_out<{'one' if adds else 'zero'}>"),
         "scaleA": one,
         "scaleB": one,
         "layoutA": _layout("row" if insides[0] else "col"),
@@ -200,6 +289,51 @@ def multiply_add(
     return ir.Operation.create(
         "nvvm.wgmma.mma_async", results=[sums.type], operands=[sums, a, b], attributes=attributes
     ).result
+
+
+def multiply_add_rows(
+    sums: ir.Value, a: Sequence[ir.Value], b: ir.Value, columns: int, factors: Factors, depth_inside: bool
+) -> ir.Value:
+    """The same with A in registers: for each warp's 16 rows a fragment as `mma.m16n8k16` takes it, four words of a
+    thread. depth_inside: whether the rows of B run along the depth.
+
+    The dialect has the instruction for two matrices in shared memory only, so this is written as it makes that one.
+    """
+    count = columns // 2
+    results, left = ([f"${first + i}" for i in range(size)] for first, size in ((0, count), (count, len(a))))
+    types = f"{factors.sums}.{factors.name}.{factors.name}"
+    text = (
+        f"{{ .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m{M}n{columns}k{factors.depth}.{types} "
+        f"{{{', '.join(results)}}}, {{{', '.join(left)}}}, ${count + len(a)}, p, 1, 1, {int(not depth_inside)}; }}"
+    )
+    return _assembly(text, sums, count, factors, [*a, b], ["r"] * len(a) + ["l"])
+
+
+def behind_products(sums: ir.Value, columns: int, factors: Factors) -> ir.Value:
+    """Sums that have been waited for: what uses the result of this stays behind the waiting, wherever compilers move
+    what has no effects."""
+    return _assembly("", sums, columns // 2, factors, [], [])
+
+
+def _assembly(
+    text: str, sums: ir.Value, count: int, factors: Factors, operands: Sequence[ir.Value], kinds: Sequence[str]
+) -> ir.Value:
+    """A statement of PTX, by which so many sums become others in the same registers. Its operands are numbered: the new
+    sums, then others, of which the constraints of LLVM's inline assembly are `kinds`."""
+    values = [sum_at(sums, number, factors) for number in range(count)]
+    return _statement(text, [*operands, *values], [*kinds, *map(str, range(count))], sums.type, ["=f"] * count)
+
+
+def _statement(
+    text: str, operands: Sequence[ir.Value], kinds: Sequence[str], result: ir.Type, results: Sequence[str] = ("=r",)
+) -> ir.Value:
+    """A statement of PTX, with the constraints of LLVM's inline assembly for its results, and its operands."""
+    attributes: dict[str, ir.Attribute] = {
+        "asm_string": ir.StringAttr.get(text),
+        "constraints": ir.StringAttr.get(",".join([*results, *kinds])),
+        "has_side_effects": ir.UnitAttr.get(),
+    }
+    return ir.Operation.create("llvm.inline_asm", results=[result], operands=operands, attributes=attributes).result
 
 
 def close_products() -> None:

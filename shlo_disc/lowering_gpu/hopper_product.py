@@ -22,6 +22,7 @@ from shlo_disc.lowering_gpu import hopper, nvgpu
 from shlo_disc.lowering_gpu.block_loops import either, when
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, FACTORS, WARPGROUP, i32, map_type, narrowed
+from shlo_disc.lowering_gpu.hopper_launch import BY_MAPS, name_by_maps
 from shlo_disc.lowering_gpu.hopper_ring import (
     CONSUMERS,
     LARGE,
@@ -51,10 +52,6 @@ REGISTERS = (40, 232)
 MOST_BATCH_AXES = 3
 """A tensor map has five axes."""
 
-BY_MAPS = "disc.by_maps"
-"""An attribute of the kernel: what the runtime has to know to start it, as the artifact's header says it."""
-
-
 Sides = tuple[ir.Value, ir.Value]
 
 
@@ -64,11 +61,6 @@ def takes_maps(form: ProductForm, architecture: str) -> bool:
     if architecture != ARCHITECTURE or factors is None or form.batch > MOST_BATCH_AXES or form.narrow is not None:
         return False
     return factors.takes_columns or (form.lhs, form.rhs) == ("mk", "nk")
-
-
-def name_by_maps(product: str) -> str:
-    """The name of the kernel here, from that of the kernel of products of the same form which takes any operands."""
-    return f"{product}_by_maps"
 
 
 def build_hopper_product(device: gpu.GPUModuleOp, form: ProductForm) -> gpu.GPUFuncOp:
@@ -215,7 +207,7 @@ class HopperKernel:
         for tensor_map, inside, steps, (first, size) in zip(
             self.maps, self.insides, self.batch_steps, sides, strict=True
         ):
-            batch = [narrowed(_if_there_are(step, index)) for index, step in zip(place.batch, steps, strict=True)][::-1]
+            batch = [narrowed(index_in_map(step, index)) for index, step in zip(place.batch, steps, strict=True)][::-1]
             for offset in range(0, size, BOX):
                 pair = [narrowed(depth), narrowed(plus(first, offset))]
                 hopper.copy_box(target, tensor_map, [*(pair if inside else pair[::-1]), *batch], stage.full)
@@ -278,7 +270,7 @@ class HopperKernel:
         return sums
 
 
-def _if_there_are(step: ir.Value, index: ir.Value) -> ir.Value:
+def index_in_map(step: ir.Value, index: ir.Value) -> ir.Value:
     """The index along an axis, of whose matrices a map has one where there is no step from one to the next."""
     none = arith.cmpi(arith.CmpIPredicate.eq, step, index_constant(0))
     return arith.select(none, index_constant(0), index)

@@ -11,6 +11,7 @@ from shlo_disc.lowering_gpu import hopper
 from shlo_disc.lowering_gpu.block_loops import when
 from shlo_disc.lowering_gpu.grid import WARP, thread
 from shlo_disc.lowering_gpu.hopper import BOX, BOX_BYTES, WARPGROUP, i32
+from shlo_disc.lowering_gpu.index_math import divided
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir
 
 CONSUMERS = 2
@@ -67,30 +68,54 @@ class Stage:
 
 
 class Ring:
-    """All stages, and behind them their barriers, from a multiple of ATOM_BYTES on."""
+    """All stages, and their barriers, at offsets from a multiple of ATOM_BYTES; their number is a power of two."""
 
-    def __init__(self, base: ir.Value):
-        self.base = base
+    def __init__(
+        self,
+        base: ir.Value,
+        stages: int = STAGES,
+        stage_bytes: int = STAGE_BYTES,
+        first_stage: int = 0,
+        barriers: int = _BARRIERS,
+    ):
+        self.base, self.stages, self.stage_bytes = base, stages, stage_bytes
+        self.first_stage, self.barriers = first_stage, barriers
 
     def make_barriers(self) -> None:
         """By the first thread, for all."""
+        make_barriers_of([self])
 
-        def make() -> None:
-            for stage in range(STAGES):
-                hopper.init_barrier(self._at(_BARRIERS + 8 * stage), 1)
-                hopper.init_barrier(self._at(_BARRIERS + 8 * (STAGES + stage)), CONSUMERS * WARPGROUP // WARP)
-            hopper.publish_barriers()
-
-        when(arith.cmpi(arith.CmpIPredicate.eq, thread(), index_constant(0)), make)
-        gpu.barrier()
+    def init_barriers(self) -> None:
+        """By one thread."""
+        for stage in range(self.stages):
+            hopper.init_barrier(self._at(self.barriers + 8 * stage), 1)
+            hopper.init_barrier(self._at(self.barriers + 8 * (self.stages + stage)), CONSUMERS * WARPGROUP // WARP)
 
     def _at(self, offset: int) -> ir.Value:
         return arith.addi(self.base, i32(offset))
 
     def stage(self, number: ir.Value) -> Stage:
         """The stage of a slice, which is told by its number among all of the block's."""
-        stage = arith.remui(number, i32(STAGES))
-        full = arith.addi(self._at(_BARRIERS), arith.muli(stage, i32(8)))
-        parity = arith.remui(arith.divui(number, i32(STAGES)), i32(2))
-        start = arith.addi(self.base, arith.muli(stage, i32(STAGE_BYTES)))
-        return Stage(start, full, arith.addi(full, i32(8 * STAGES)), parity)
+        stage = arith.remui(number, i32(self.stages))
+        full = arith.addi(self._at(self.barriers), arith.muli(stage, i32(8)))
+        parity = arith.remui(arith.divui(number, i32(self.stages)), i32(2))
+        start = arith.addi(self._at(self.first_stage), arith.muli(stage, i32(self.stage_bytes)))
+        return Stage(start, full, arith.addi(full, i32(8 * self.stages)), parity)
+
+    @staticmethod
+    def leave(stage: Stage) -> None:
+        """A stage has been read by this warp."""
+        lane, _ = divided(thread(), WARP)
+        when(arith.cmpi(arith.CmpIPredicate.eq, lane, index_constant(0)), lambda: hopper.arrive(stage.empty))
+
+
+def make_barriers_of(rings: Sequence[Ring]) -> None:
+    """The barriers of rings, by the first thread, for all."""
+
+    def make() -> None:
+        for ring in rings:
+            ring.init_barriers()
+        hopper.publish_barriers()
+
+    when(arith.cmpi(arith.CmpIPredicate.eq, thread(), index_constant(0)), make)
+    gpu.barrier()

@@ -120,7 +120,7 @@ class HandOver:
         first_row = arith.addi(times(warp_of_all, ROWS), low)
         type_ = ir.VectorType.get([2], self.factors.sum_type)
         for number in range(0, SPAN // 2, 2):
-            row, column = _of_number(number)
+            row, column = of_number(number)
             two = [hopper.sum_at(sums, part * SPAN // 2 + number + one, self.factors) for one in range(2)]
             self.kept.keep(vector.from_elements(type_, two), plus(first_row, row), plus(pair, column))
 
@@ -151,9 +151,9 @@ def _position() -> tuple[ir.Value, ir.Value, ir.Value, ir.Value]:
     return of_all, in_group, times(in_four, 2), low
 
 
-def _of_number(number: int) -> tuple[int, int]:
+def of_number(number: int) -> tuple[int, int]:
     """The row and the column of a sum of a thread, from those of its first one on."""
     return EIGHT * (number // 2 % 2), EIGHT * (number // 4) + number % 2
 
 
-__all__ = ["EIGHT", "KEPT_BYTES", "HandOver", "ResultRows"]
+__all__ = ["EIGHT", "KEPT_BYTES", "SPAN", "HandOver", "ResultRows", "of_number"]

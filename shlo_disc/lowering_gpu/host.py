@@ -15,7 +15,7 @@ from shlo_disc.lowering.host_llvm.library import LibraryTable, library_words
 from shlo_disc.lowering.host_llvm.plan import Words
 from shlo_disc.lowering.host_llvm.program import HostProgram, LoweredProgram
 from shlo_disc.lowering.host_llvm.run import RunWriter, Scope
-from shlo_disc.lowering_gpu.hopper_product import BY_MAPS, name_by_maps
+from shlo_disc.lowering_gpu.hopper_launch import BY_MAPS, header_of, name_by_maps
 from shlo_disc.lowering_gpu.nvvm import device_module
 from shlo_disc.lowering_gpu.product_block import product_block
 from shlo_disc.shape_dialect.dialect.host import FUSION, DeviceProduct, KernelUse, LibraryCall, call_of
@@ -47,12 +47,13 @@ def _uses(op: ir.Operation) -> dict[Key, KernelUse]:
 
 
 def _row(key: Key, use: KernelUse, op: ir.Operation, by_maps: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """The artifact header's row for a kernel of a command. `by_maps`: of those that a product may have besides, by
-    name."""
+    """The artifact header's row for a kernel of a command. `by_maps`: of those that a command may have besides, by
+    name; where maps are made from words, another entry, which runtimes of before leave alone."""
     name, fusion = key
     row = {"name": name, "threads": use.threads, "where": source_line(op.location)}
-    if name_by_maps(name) in by_maps:
-        row["by_maps"] = by_maps[name_by_maps(name)]
+    found = by_maps.get(name_by_maps(name))
+    if found is not None:
+        row["by_maps_of_words" if "operands" in found else "by_maps"] = found
     return {**row, "fusion": fusion} if fusion else row
 
 
@@ -63,8 +64,7 @@ def _rows_by_maps(device: ir.Module) -> dict[str, dict[str, Any]]:
     for function in (f for f in functions if BY_MAPS in f.attributes):
         name = ir.StringAttr(function.attributes["sym_name"]).value
         told = ir.DictAttr(function.attributes[BY_MAPS])
-        numbers = {told[i].name: ir.IntegerAttr(told[i].attr).value for i in range(len(told))}
-        found[name] = {"name": name, **numbers}
+        found[name] = {"name": name, **{told[i].name: header_of(told[i].attr) for i in range(len(told))}}
     return found
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from shlo_disc.lowering.element_types import element_of, to_memory
@@ -21,6 +21,7 @@ from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering_gpu import device_math
 from shlo_disc.lowering_gpu.element_loop import ElementLoop
 from shlo_disc.lowering_gpu.grid import THREADS
+from shlo_disc.lowering_gpu.hopper import map_type
 from shlo_disc.lowering_gpu.lanes import Lanes
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_of
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref
@@ -31,27 +32,43 @@ E = TypeVar("E", bound=Elements)
 
 @dataclass
 class GpuFrame(Frame):
-    """A kernel for GPUs: a gpu.func. `deterministic`: it gives the same bits at each run."""
+    """A kernel for GPUs: a gpu.func. `deterministic`: it gives the same bits at each run.
+
+    threads: of a block. maps: how many tensor maps it is told before all else.
+    """
 
     shared: int = 0
     deterministic: bool = False
     partial_buffers: Sequence[ir.Value] = ()
+    threads: int = field(default=THREADS, kw_only=True)
+    maps: int = field(default=0, kw_only=True)
 
     def open(self, module: gpu.GPUModuleOp, name: str) -> None:
         """Create the function at the end of `module`."""
         with ir.InsertionPoint(module.regions[0].blocks[0]):
-            type_ = ir.FunctionType.get([pointer_type(element_of(v.type).memory()) for v in self.tensors], [])
-            function = gpu.GPUFuncOp(type_, name, kernel=True, known_block_size=[THREADS, 1, 1])
+            pointers = [pointer_type(element_of(v.type).memory()) for v in self.tensors]
+            types: list[ir.Type] = [*[map_type()] * self.maps, *pointers]
+            type_ = ir.FunctionType.get(types, [])
+            function = gpu.GPUFuncOp(type_, name, kernel=True, known_block_size=[self.threads, 1, 1])
         self.begin_function(function)
-        pointers = list(self.entry.arguments)[: len(self.tensors)]
         with ir.InsertionPoint(self.entry):
-            buffers = [self.view(p, v) for p, v in zip(pointers, self.tensors, strict=True)]
+            buffers = [self.view(p, v) for p, v in zip(self.pointers, self.tensors, strict=True)]
         first, end = len(self.inputs), len(self.inputs) + len(self.outputs)
         self.input_buffers, self.output_buffers, self.partial_buffers = (
             buffers[:first],
             buffers[first:end],
             buffers[end:],
         )
+
+    @property
+    def told_maps(self) -> Sequence[ir.Value]:
+        """The tensor maps."""
+        return list(self.entry.arguments)[: self.maps]
+
+    @property
+    def pointers(self) -> Sequence[ir.Value]:
+        """The pointers to the tensors."""
+        return list(self.entry.arguments)[self.maps : self.maps + len(self.tensors)]
 
     def close(self) -> None:
         """Fix the function's type, after the body is complete."""

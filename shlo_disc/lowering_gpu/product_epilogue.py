@@ -23,7 +23,6 @@ from shlo_disc.lowering.multiples import Multiples
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_gpu.block_loops import counted, when
 from shlo_disc.lowering_gpu.element_loop import ElementLoop, divided_position
-from shlo_disc.lowering_gpu.grid import THREADS
 from shlo_disc.lowering_gpu.hopper import map_type
 from shlo_disc.lowering_gpu.index_math import below, is_multiple_of, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame, pointer_type
@@ -45,12 +44,9 @@ class EpilogueFrame(GpuFrame):
     gpu.func @kernel(maps..., lhs, rhs..., inputs but the sums..., outputs..., scratch memory of the product...,
                      numbers of the product..., sizes...)
 
-    threads: of a block. maps: how many tensor maps it is told, which are `told_maps`.
     """
 
     form: ProductForm = field(kw_only=True)
-    threads: int = field(default=THREADS, kw_only=True)
-    maps: int = field(default=0, kw_only=True)
 
     def open(self, module: gpu.GPUModuleOp, name: str) -> None:
         """Create the function at the end of `module`."""
@@ -64,7 +60,7 @@ class EpilogueFrame(GpuFrame):
             function = gpu.GPUFuncOp(type_, name, kernel=True, known_block_size=[self.threads, 1, 1])
         self.begin_function(function)
         given = list(self.entry.arguments)[: len(type_.inputs)]
-        self.told_maps, given = given[: self.maps], given[self.maps :]
+        given = given[self.maps :]
         of_sides = len(self.form.sides)
         sides, arguments = given[:of_sides], given[of_sides:]
         with ir.InsertionPoint(self.entry):

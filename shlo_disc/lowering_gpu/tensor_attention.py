@@ -29,7 +29,13 @@ from shlo_disc.lowering_gpu.index_math import below, divided, parts, plus, times
 from shlo_disc.lowering_gpu.kernel import GpuFrame, shared_array
 from shlo_disc.lowering_gpu.product_form import indices_of
 from shlo_disc.lowering_gpu.shared_tile import FRAGMENT, MATRIX, SharedTile, chunk_of, is_aligned
-from shlo_disc.lowering_gpu.tensor_softmax import RowPart, RowWeights, TensorSoftmax
+from shlo_disc.lowering_gpu.tensor_softmax import (
+    RowPart,
+    TensorSoftmax,
+    rescaled,
+    rounded_weights,
+    scaled_fragments,
+)
 from shlo_disc.shape_dialect.dialect.types import bytes_of
 from shlo_disc.shape_dialect.mlir import arith, gpu, ir, memref, scf, vector
 
@@ -151,7 +157,7 @@ class TensorAttention:
         parts = [self._part(half, first, scores, carried[half], is_whole) for half in range(HALVES)]
         peaks, (was_near, *sums) = carried[:HALVES], carried[HALVES:]
         steps, is_near = self.softmax.of(parts, was_near)
-        sums = self._scaled(steps, peaks, sums)
+        sums = rescaled(steps, peaks, sums, scaled_fragments)
         self._arrive(self.values)
         gpu.barrier()  # behind it, values are there, and nobody reads keys
         self.keys.fetch(self.matrix, plus(first, COLUMNS))
@@ -183,20 +189,6 @@ class TensorAttention:
         ]
         return RowPart(y, self.body.scaled.factor if is_whole else 1.0, before)
 
-    def _scaled(self, steps: Sequence[RowWeights], before: Values, sums: Values) -> Values:
-        """The sums of earlier pieces times their factors, which are 1 where the largest elements have not changed."""
-        is_new = [
-            arith.cmpf(arith.CmpFPredicate.UNE, step.peak, peak) for step, peak in zip(steps, before, strict=True)
-        ]
-        choice = scf.IfOp(functools.reduce(arith.ori, is_new), [v.type for v in sums], has_else=True)
-        with ir.InsertionPoint(choice.then_block):
-            factors = [step.factor for step in steps for _ in range(2)]
-            factor = vector.from_elements(ir.VectorType.get([HALVES, 2], ir.F32Type.get()), factors)
-            scf.yield_([arith.mulf(four, factor) for four in sums])
-        with ir.InsertionPoint(choice.else_block):
-            scf.yield_(sums)
-        return list(choice.results)
-
     def _weighed(self, weights: Sequence[Values], sums: Values) -> Values:
         """Add the values of a piece, times the weights of a lane's rows. The last sums are those of the weights."""
         for row in range(0, COLUMNS, self.step):
@@ -212,10 +204,8 @@ class TensorAttention:
         return [half for column in range(0, self.width, FRAGMENT) for half in self.values.right_by_rows(row, column)]
 
     def _rounded(self, weights: Sequence[Values], pairs: range) -> ir.Value:
-        """Weights as A (16 x 16): pairs of the first row and of the second, then those of the next fragment."""
-        numbers = [w for i in pairs for own in weights for w in own[i : i + 2]]
-        wide = vector.from_elements(ir.VectorType.get([4, 2], ir.F32Type.get()), numbers)
-        return arith.truncf(ir.VectorType.get([4, 2], self.element), wide)
+        """Weights as A."""
+        return rounded_weights(weights, pairs, self.element)
 
     def _store(self, sums: Values) -> None:
         """Write what the result has of this lane's sums."""

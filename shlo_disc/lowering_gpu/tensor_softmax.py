@@ -15,12 +15,13 @@ other.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shlo_disc.lowering_gpu import device_math
 from shlo_disc.lowering_gpu.attention_rows import Room, across, f32, number_or_zero, tree
-from shlo_disc.shape_dialect.mlir import arith, ir, math, scf
+from shlo_disc.lowering_gpu.block_loops import chosen
+from shlo_disc.shape_dialect.mlir import arith, ir, math, scf, vector
 
 Values = list[ir.Value]
 
@@ -117,3 +118,28 @@ def _scaled(y: ir.Value, factor: float) -> ir.Value:
 def _is_near(peak: ir.Value) -> ir.Value:
     """Tells whether a largest element is near zero, or that of no elements."""
     return arith.cmpf(arith.CmpFPredicate.OLT, math.absf(number_or_zero(peak)), f32(NEAR))
+
+
+def rescaled(
+    steps: Sequence[RowWeights], before: Sequence[ir.Value], sums: Values, scaled: Callable[[Values, Values], Values]
+) -> Values:
+    """The sums of earlier pieces times their factors, which are 1 where the largest elements have not changed. before:
+    these of earlier pieces. scaled: sums by factors of rows."""
+    is_new = [arith.cmpf(arith.CmpFPredicate.UNE, step.peak, peak) for step, peak in zip(steps, before, strict=True)]
+    types = [v.type for v in sums]
+    is_any = functools.reduce(arith.ori, is_new)
+    return chosen(is_any, types, lambda: scaled(sums, [step.factor for step in steps]), lambda: sums)
+
+
+def scaled_fragments(sums: Values, factors: Sequence[ir.Value]) -> Values:
+    """Fragments of sums times the factors of their two rows."""
+    both = [factor for factor in factors for _ in range(2)]
+    factor = vector.from_elements(ir.VectorType.get([len(factors), 2], ir.F32Type.get()), both)
+    return [arith.mulf(four, factor) for four in sums]
+
+
+def rounded_weights(weights: Sequence[Values], pairs: range, element: ir.Type) -> ir.Value:
+    """Weights of two rows as A (16 x 16): pairs of the first row and of the second, then those of the next fragment."""
+    numbers = [w for i in pairs for own in weights for w in own[i : i + 2]]
+    wide = vector.from_elements(ir.VectorType.get([4, 2], ir.F32Type.get()), numbers)
+    return arith.truncf(ir.VectorType.get([4, 2], element), wide)

@@ -153,10 +153,15 @@ def _as_element(found: Range, element: str) -> Range:
     return rounded(found[0]), rounded(found[1])
 
 
+def _errors(x: Range) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Both ends of a range, with the error of each where it is rounded, relative to it."""
+    return (x[0], -_ROUNDING), (x[1], _ROUNDING)
+
+
 def _converted(op: ir.Operation, x: Range) -> Range:
     source, result = (str(element_type_of(v)) for v in (op.operands[0], op.results[0]))
     if source == "f64" and result == "f32":
-        least, most = x[0] - abs(x[0]) * _ROUNDING, x[1] + abs(x[1]) * _ROUNDING
+        least, most = (end + abs(end) * error if math.isfinite(end) else end for end, error in _errors(x))
         return _unknown(op.results[0]) if math.isnan(least + most) else _as_element((least, most), result)
     is_exact = source in ("i1", *_FLOATS) and result in _FLOATS
     return x if is_exact or (source in ("i1", "i32") and result in ("i32", "i64")) else _unknown(op.results[0])

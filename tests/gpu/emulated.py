@@ -17,7 +17,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from tests.gpu.mock_driver import Image, MockDriver, mock_driver
 from tests.gpu.mock_tensor_maps import GivenMap
 from tests.ir.gpu_emulator import Emulator, dtype_of
-from tests.ir.gpu_hopper import TensorMap
+from tests.ir.gpu_hopper_state import TensorMap
 
 _SHARED = 1024
 """The GPU of programs that do not care what it has done before. What a process has once used of a GPU it keeps."""

@@ -23,11 +23,13 @@ def rounds(text: str, opcode: str) -> list[int]:
     targets = {i: labels[m["label"]] for i, line in enumerate(lines) if (m := _TARGET.match(line))}
     loops = [(t, i) for i, t in targets.items() if t <= i and any(opcode in line for line in lines[t:i])]
     inner = [a for a in loops if not any(b != a and a[0] <= b[0] and b[1] <= a[1] for b in loops)]
-    return [_shortest(lines, targets, begin, end) for begin, end in sorted(inner)]
+    found = (_shortest(lines, targets, begin, end) for begin, end in sorted(inner))
+    return [count for count in found if count is not None]
 
 
-def _shortest(lines: list[str], targets: dict[int, int], begin: int, end: int) -> int:
-    """The instructions from `begin` to the branch back at `end`, by branches forward."""
+def _shortest(lines: list[str], targets: dict[int, int], begin: int, end: int) -> int | None:
+    """The instructions from `begin` to the branch back at `end`, by branches forward; None where no way leads there, as
+    to that of a wait behind the code, which goes back into it."""
     steps = {begin: 1}
     for i in range(begin, end):
         target = targets.get(i, -1)
@@ -35,4 +37,4 @@ def _shortest(lines: list[str], targets: dict[int, int], begin: int, end: int) -
         for following in ([target] if target > i else []) + ([i + 1] if goes_on else []):
             if i in steps:
                 steps[following] = min(steps.get(following, steps[i] + 1), steps[i] + 1)
-    return steps[end]
+    return steps.get(end)

@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 import shlo_disc
-from tests.gpu.sass import read
+from shlo_disc.lowering.codegen.cuda_toolkit import find_ptxas
+from shlo_disc.lowering_gpu.hopper_attention import KEYS
+from tests.gpu.sass import parse_usage, read
 from tests.gpu.sass_loops import rounds
 from tests.gpu.test_sass import needs_tools
 
@@ -63,8 +70,59 @@ def test_instructions_of_a_score(target: str, dtype: str, head: int, most: float
 
     arguments = ((f"b, s, 4, {head}", dtype),) * 3
     ptx = shlo_disc.compile(function, target=f"cuda:{target}", args=arguments).as_text("ptx")
-    ((_, _, usage, machine),) = read(ptx)
+    usage, machine = next(found[2:] for found in read(ptx) if not found[0].endswith("_by_maps"))
     assert usage.spills == 0 and machine.count("LDL", "STL") == 0
     assert usage.registers <= (128 if (dtype, head) == ("bfloat16", 64) else 255)
     whole, *_ = rounds(machine.text, "HMMA")
     assert whole / SCORES <= most
+
+
+@needs_tools
+@pytest.mark.ptxas
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(("head", "most"), [(64, 6.0), (128, 6.4)])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_instructions_of_a_score_by_wgmma(dtype: str, head: int, most: float, is_causal: bool) -> None:
+    """In whole pieces. Products of a piece before go on in the softmax, so there is a wait for each kind and piece."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return jax.nn.dot_product_attention(q, k, v, is_causal=is_causal)
+
+    ptx = shlo_disc.compile(function, target="cuda:sm_90a", args=((f"b, s, 4, {head}", dtype),) * 3).as_text("ptx")
+    usage, machine = next(found[2:] for found in read(ptx) if found[0].endswith("_by_maps"))
+    assert usage.spills == 0 and machine.count("LDL", "STL") == 0 and usage.registers <= 168
+    # Two first pieces, whole or not; two loops; what is left of the last piece.
+    products = 2 * head // 16 + 2 * (head // 16 + KEYS // 16) + KEYS // 16
+    assert machine.count("HGMMA") == products and machine.count("WARPGROUP.DEPBAR") == 2 + 2 * 2 + 1
+    whole, *_ = rounds(machine.text, "HGMMA")
+    assert whole / (KEYS // 2) <= most
+
+
+def scores_in(dtype: str) -> Callable[..., Any]:
+    """Attention whose scores are rounded, or not, before they are scaled and get a bias."""
+
+    def function(q: Any, k: Any, v: Any, bias: Any) -> Any:
+        scores = jnp.einsum("bqd,bkd->bqk", q, k, preferred_element_type=dtype) * 0.5 + bias
+        return jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(scores).astype(v.dtype), v)
+
+    return function
+
+
+@needs_tools
+@pytest.mark.ptxas
+@pytest.mark.parametrize("head", [64, 128])
+@pytest.mark.parametrize(
+    ("dtype", "scores"), [("bfloat16", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16")]
+)
+def test_products_are_not_waited_for_one_by_one(dtype: str, scores: str, head: int) -> None:
+    """The assembler makes each product wait for the one before where it takes sums for used too early, and says so."""
+    keys = (f"b, k, {head}", dtype)
+    arguments = ((f"b, q, {head}", dtype), keys, keys, ("b, q, k", scores))
+    ptx = shlo_disc.compile(scores_in(scores), target="cuda:sm_90a", args=arguments).as_text("ptx")
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "kernels.ptx")
+        source.write_text(ptx)
+        command = [find_ptxas(), "-v", "-arch=sm_90a", source, "-o", source.with_suffix(".cubin")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (usage,) = [one for name, one in parse_usage(done.stdout + done.stderr).items() if name.endswith("_by_maps")]
+    assert "serialized" not in done.stdout + done.stderr and usage.spills == 0

@@ -108,6 +108,20 @@ def causal_attention(q: Any, k: Any, v: Any) -> Any:
     return jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(jnp.where(is_seen, scores, -1e9)), v)
 
 
+def attention_of_heads(q: Any, k: Any, v: Any) -> Any:
+    """Causal attention of [batch, rows, heads, elements], whose scores are f32."""
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32) / q.shape[-1] ** 0.5
+    row, column = (jax.lax.broadcasted_iota(jnp.int32, scores.shape, axis) for axis in (2, 3))
+    weights = jax.nn.softmax(jnp.where(column <= row, scores, -1e9)).astype(v.dtype)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
+def attention_of_groups(q: Any, k: Any, v: Any) -> Any:
+    """Attention of groups of heads, which share keys."""
+    weights = jax.nn.softmax(jnp.einsum("bqghd,bkgd->bghqk", q, k, preferred_element_type=jnp.float32))
+    return jnp.einsum("bghqk,bkgd->bqghd", weights.astype(v.dtype), v)
+
+
 def decoded(q: Any, k: Any, v: Any, length: Any) -> Any:
     """One query for each of three heads, which share keys, of which so many count."""
     scores = jnp.einsum("bhd,bkd->bhk", q, k, preferred_element_type=jnp.float32) / q.shape[-1] ** 0.5
@@ -164,6 +178,10 @@ CASES = {
     "product_pairs": Case(pairs_by_columns, (("b, 64", "float32"), ("40, 32", "uint8"), ("40, 2", "float32")), 1e-5),
     "attention": Case(causal_attention, (("b, 33, 64", "float32"), *(("b, s, 64", "float32"),) * 2), 1e-5),
     "attention_narrow": Case(causal_attention, (("b, 33, 128", "bfloat16"), *(("b, s, 128", "bfloat16"),) * 2), 2e-2),
+    "attention_heads": Case(attention_of_heads, (("b, s, 2, 64", "bfloat16"),) * 3, 2e-2),
+    "attention_groups": Case(
+        attention_of_groups, (("b, s, 2, 2, 80", "float16"), *(("b, s + 5, 2, 80", "float16"),) * 2), 5e-3
+    ),
     "decoding": Case(decoded, (("b, 3, 64", "float32"), *(("b, 64*s, 64", "float32"),) * 2, ("b", "int32")), 1e-5),
     "decoding_narrow": Case(
         decoded, (("b, 3, 128", "bfloat16"), *(("b, 64*s, 128", "bfloat16"),) * 2, ("b", "int32")), 2e-2

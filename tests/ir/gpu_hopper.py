@@ -11,161 +11,36 @@ Descriptors, swizzles and the layout of sums are those of NVIDIA's PTX manual.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from shlo_disc.lowering_gpu.hopper_product import BY_MAPS
+from shlo_disc.lowering_gpu.hopper_launch import BY_MAPS
 from shlo_disc.shape_dialect.mlir import ir
+from tests.ir.gpu_hopper_state import (
+    BOX_ALIGNMENT,
+    DEPTH_BYTES,
+    ELEMENTS,
+    FIRST,
+    PRODUCT_OF_ROWS,
+    REGISTERS,
+    WARPGROUP,
+    Barrier,
+    Copy,
+    Matrix,
+    Product,
+    SharedBytes,
+    State,
+    Sums,
+    rows_of,
+    swizzled,
+)
 from tests.ir.gpu_order import BlockOrder
 from tests.ir.gpu_roles import Role, Roles
 from tests.ir.gpu_tensor_cores import TensorCores
 
-WARPGROUP = 128
-REGISTERS = 65536
-_FIRST = 1040
-"""Start of the shared memory of a block: at no multiple of more than 16 bytes."""
-
-_BOX_ALIGNMENT = 1024
-_ELEMENTS = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "s8": np.int8, "u8": np.uint8}
-_DEPTH_BYTES = 32
-
 Lanes = np.ndarray
 Env = dict[ir.Value, Any]
-
-
-@dataclass(frozen=True)
-class TensorMap:
-    """A tensor and the boxes that copies take of it, the axis of neighbours first, whose pieces of 16 bytes are
-    permuted in rows of 128 bytes. Strides count elements."""
-
-    data: np.ndarray
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    box: tuple[int, ...]
-
-    @property
-    def bytes(self) -> int:
-        """The bytes of a box."""
-        return self.data.itemsize * math.prod(self.box)
-
-    def take(self, first: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """A box, its first axis last, with zeros outside of the tensor; and the places of the elements inside."""
-        axes = [np.arange(start, start + count) for start, count in zip(first, self.box, strict=True)]
-        inside, place = np.ones((), bool), np.zeros((), np.int64)
-        for axis, size, stride in reversed(list(zip(axes, self.sizes, self.strides, strict=True))):
-            inside = inside[..., None] & (axis >= 0) & (axis < size)
-            place = place[..., None] + axis * stride
-        values = np.zeros(inside.shape, self.data.dtype)
-        values[inside] = self.data[place[inside]]
-        return values, place[inside]
-
-
-def swizzled(address: np.ndarray) -> np.ndarray:
-    """The address of a byte of a box, in rows of 128 bytes."""
-    return address ^ ((address >> 7 & 7) << 4)
-
-
-@dataclass
-class Barrier:
-    """Ends a phase when nobody is missing and no byte is."""
-
-    count: int
-    missing: int
-    bytes: int = 0
-    phase: int = 0
-    is_published: bool = False
-
-    def arrive(self, times: int, announced: int = 0) -> None:
-        assert self.is_published, "a barrier is used before copies know of it"
-        assert times <= self.missing, "more arrive at a barrier than it waits for"
-        self.missing -= times
-        self.add(announced)
-
-    def add(self, count: int) -> None:
-        """Bytes that are to come, or less than none when they have."""
-        self.bytes += count
-        assert self.bytes >= 0, "more bytes come than were announced"
-        if not self.missing and not self.bytes:
-            self.missing, self.phase = self.count, self.phase + 1
-
-
-@dataclass
-class Copy:
-    """A box that is under way."""
-
-    target: int
-    values: np.ndarray
-    barrier: Barrier
-
-    @property
-    def end(self) -> int:
-        return self.target + self.values.nbytes
-
-
-@dataclass
-class Sums:
-    """Those of all threads, [threads, sums of one]; `is_ready`: no product adds to them."""
-
-    data: np.ndarray
-    is_ready: bool = True
-
-
-@dataclass
-class Matrix:
-    """The elements of a matrix in shared memory: [rows or columns, depth] addresses of their first bytes."""
-
-    addresses: np.ndarray
-
-    @staticmethod
-    def of(descriptor: int, size: int, depth_inside: bool, bytes_: int) -> Matrix:
-        """Decodes a descriptor of 64 bits."""
-        start, across, down = ((descriptor >> low & 0x3FFF) << 4 for low in (0, 16, 32))
-        assert descriptor >> 62 == 1, "another swizzle than that of the boxes"
-        assert descriptor >> 49 & 7 == 0 and start >> 7 & 7 == 0, "a matrix begins amidst 1024 bytes"
-        assert not any(descriptor >> low & 3 for low in (14, 30, 46)), "unused bits of a descriptor are set"
-        place, depth = np.arange(size)[:, None], np.arange(_DEPTH_BYTES // bytes_)[None, :]
-        if depth_inside:
-            return Matrix(swizzled(start + place % 8 * 128 + place // 8 * down + depth * bytes_))
-        assert bytes_ == 2, "elements of a byte lie along the depth"
-        at = start + place % 64 * 2 + place // 64 * across + depth % 8 * 128 + depth // 8 * down
-        return Matrix(swizzled(at))
-
-
-@dataclass
-class Product:
-    """One that is under way."""
-
-    result: Sums
-    sums: Sums
-    sides: tuple[Matrix, Matrix]
-    element: Any
-
-
-@dataclass
-class State:
-    """The operations that a warpgroup has begun."""
-
-    is_fenced: bool = False
-    products: list[Product] = field(default_factory=list)
-    groups: list[list[Product]] = field(default_factory=list)
-    registers: int | None = None
-    barriers: int = 0
-
-
-class SharedBytes:
-    """The shared memory that a launch asks for, as a tensor."""
-
-    start = 0
-
-    def __init__(self, count: int):
-        self.data = np.full(count, 0xFF, np.uint8)
-
-    def addresses(self, offsets: Lanes) -> Lanes:
-        return _FIRST + offsets
 
 
 class Warpgroups(TensorCores):
@@ -180,6 +55,7 @@ class Warpgroups(TensorCores):
         """Nothing is under way."""
         self.bytes = SharedBytes(shared_bytes)
         self.barriers: dict[int, Barrier] = {}
+        self.numbered: dict[int, Barrier] = {}
         self.under_way: list[Copy] = []
         self.roles: Roles | None = None
         self.states: dict[Role, State] = {}
@@ -206,7 +82,9 @@ class Warpgroups(TensorCores):
         states = self.states.values()
         assert not any(s.products or s.groups for s in states), "a product is under way at the end of a block"
         if any(s.registers for s in states):
-            assert sum((s.registers or 0) * WARPGROUP for s in states) <= REGISTERS, "too many registers"
+            given = REGISTERS // self.threads // 8 * 8 * self.threads
+            assert sum((s.registers or 0) * WARPGROUP for s in states) <= given, "too many registers"
+        assert all(b.missing == b.count for b in self.numbered.values()), "somebody has arrived for nobody"
         for barrier in self.barriers.values():
             assert not barrier.bytes and barrier.is_published
 
@@ -231,7 +109,7 @@ class Warpgroups(TensorCores):
 
     def _at(self, addresses: np.ndarray) -> np.ndarray:
         """The places of bytes in the shared memory."""
-        places = addresses - _FIRST
+        places = addresses - FIRST
         assert (places >= 0).all() and (places < len(self.bytes.data)).all(), "outside of the shared memory"
         return places
 
@@ -249,6 +127,40 @@ class Warpgroups(TensorCores):
         roles = self.roles
         assert roles.current is not None
         roles.current.wait(lambda: all(self.states.setdefault(r, State()).barriers >= mine for r in roles.all))
+
+    def _nvvm_barrier_reduction(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
+        """All threads of the block meet, at a barrier of its own, and tell each other whether one has something."""
+        self._whole(active)
+        number, value = (env[v] for v in op.operands)
+        assert _one(number, active) == 1 and "or" in str(op.attributes["reductionOp"]) and self.roles is not None
+        state, roles = self.state, self.roles
+        state.votes.append(bool(value[active].any()))
+        mine = len(state.votes)
+
+        def have_come() -> bool:
+            return all(len(self.states.setdefault(r, State()).votes) >= mine for r in roles.all)
+
+        assert roles.current is not None
+        roles.current.wait(have_come)
+        found = any(self.states[r].votes[mine - 1] for r in roles.all)
+        return [np.full(self.threads, found, np.int32)]
+
+    def _nvvm_barrier_arrive(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
+        """Some threads arrive at a barrier of a number, and do not wait."""
+        self._whole(active)
+        number, count = (_one(env[v], active) for v in op.operands)
+        barrier = self.numbered.setdefault(number, Barrier(count, count, is_published=True))
+        assert barrier.count == count and number > 1, "a barrier of another size"
+        barrier.arrive(int(active.sum()))
+        return []
+
+    def _nvvm_barrier(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
+        self._nvvm_barrier_arrive(op, env, active)
+        assert self.roles is not None and self.roles.current is not None
+        barrier = self.numbered[_one(env[op.operands[0]], active)]
+        mine = barrier.phase + (barrier.missing < barrier.count)
+        self.roles.current.wait(lambda: barrier.phase >= mine)
+        return []
 
     def _nvvm_mbarrier_init(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
         address, count = (_one(env[v], active) for v in op.operands)
@@ -287,11 +199,11 @@ class Warpgroups(TensorCores):
         assert active.sum() == 1, "a copy is begun by one thread"
         values, inside = map_.take(tuple(_one(f, active) for f in first))
         copy = Copy(_one(target, active), values, self.barriers[_one(barrier, active)])
-        assert copy.target % _BOX_ALIGNMENT == 0, "a box at no multiple of 1024 bytes"
+        assert copy.target % BOX_ALIGNMENT == 0, "a box at no multiple of 1024 bytes"
         for other in self.under_way:
             assert copy.end <= other.target or other.end <= copy.target, "two copies to one place"
         for product in self._products_under_way():
-            for side in product.sides:
+            for side in product.matrices:
                 read = (side.addresses >= copy.target) & (side.addresses < copy.end)
                 assert not read.any(), "a copy to what a product may still read"
         first_address = map_.data.__array_interface__["data"][0]
@@ -315,6 +227,17 @@ class Warpgroups(TensorCores):
 
     # ---- products -------------------------------------------------------------------------------------------------
 
+    def _llvm_mlir_undef(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
+        count = str(op.results[0].type).count("f32")
+        return [Sums(np.full((self.threads, count), np.nan, np.float32))]
+
+    def _llvm_insertvalue(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
+        sums, value = (env[v] for v in op.operands)
+        (number,) = ir.DenseI64ArrayAttr(op.attributes["position"])
+        data = sums.data.copy()
+        data[:, number] = value
+        return [Sums(data)]
+
     def _llvm_mlir_zero(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
         found = str(op.results[0].type)
         kind, count = (np.float32, found.count("f32")) if "f32" in found else (np.int32, found.count("i32"))
@@ -324,7 +247,8 @@ class Warpgroups(TensorCores):
         sums = env[op.operands[0]]
         if not isinstance(sums, Sums):
             return super()._llvm_extractvalue(op, env, active)
-        assert sums.is_ready, "sums are read while a product adds to them"
+        is_handed_on = all(use.owner.name == "llvm.inline_asm" for use in op.results[0].uses)
+        assert sums.is_ready or is_handed_on, "sums are read while a product adds to them"
         (number,) = ir.DenseI64ArrayAttr(op.attributes["position"])
         return [sums.data[:, number]]
 
@@ -338,22 +262,51 @@ class Warpgroups(TensorCores):
         assert self.state.is_fenced, "a product without a fence before it"
         sums, a, b = env[op.operands[0]], *(_one(env[v], active) for v in op.operands[1:])
         m, columns, k = (int(part.split("=")[1].strip(" >")) for part in str(op.attributes["shape"]).split(","))
-        element = np.dtype(_ELEMENTS[str(op.attributes["typeA"]).split("<")[1].strip(">")])
-        assert (m, k) == (64, _DEPTH_BYTES // element.itemsize) and op.attributes["typeA"] == op.attributes["typeB"]
-        assert sums.data.shape[1] == columns // 2 and columns % 16 == 0 and columns <= 256
+        element = np.dtype(ELEMENTS[str(op.attributes["typeA"]).split("<")[1].strip(">")])
+        assert (m, k) == (64, DEPTH_BYTES // element.itemsize) and op.attributes["typeA"] == op.attributes["typeB"]
         assert ("f32" if sums.data.dtype.kind == "f" else "s32") in str(op.attributes["typeD"])
         insides = ("row" in str(op.attributes["layoutA"]), "col" in str(op.attributes["layoutB"]))
         sizes = zip((a, b), (64, columns), insides, strict=True)
-        sides = tuple(Matrix.of(*one, element.itemsize) for one in sizes)
-        for side in sides:
+        left, right = (Matrix.of(*one, element.itemsize) for one in sizes)
+        return self._begin(sums, (left, right), columns, element, "<one>" in str(op.attributes["scaleD"]))
+
+    def _llvm_inline_asm(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
+        """A product whose left side is in registers, or nothing, by which sums or a number stay what they are."""
+        self._whole(active)
+        text, constraints = (ir.StringAttr(op.attributes[name]).value for name in ("asm_string", "constraints"))
+        ties = [kind for kind in constraints.split(",") if kind.isdecimal()]
+        assert ties == [str(number) for number in range(len(ties))], "sums become others in other registers"
+        given = [env[v] for v in op.operands]
+        if (text, constraints) == ("", "=r,0"):
+            return given
+        parts = [v.owner for v in list(op.operands)[-len(ties) :]]
+        places = [(part.operands[0], *ir.DenseI64ArrayAttr(part.attributes["position"])) for part in parts]
+        assert places == [(places[0][0], number) for number in range(len(ties))], "sums in another order"
+        sums = env[places[0][0]]
+        if not text:
+            assert sums.is_ready, "sums are taken for ready while a product adds to them"
+            return [sums]
+        found = PRODUCT_OF_ROWS.search(text)
+        assert found is not None and self.state.is_fenced, "a product without a fence before it"
+        columns, element = int(found["n"]), np.dtype(ELEMENTS[found["a"]])
+        assert found["a"] == found["b"] and len(given) == len(ties) + 5 and len(ties) == columns // 2
+        words = np.stack(given[:4], 1).astype(np.int32)
+        right = Matrix.of(_one(given[4], active), columns, found["is_transposed"] == "0", element.itemsize)
+        return self._begin(sums, (words.view(element), right), columns, element, True)
+
+    def _begin(
+        self, sums: Sums, sides: tuple[Matrix | Lanes, Matrix], columns: int, element: np.dtype, adds: bool
+    ) -> list[Sums]:
+        assert sums.data.shape[1] == columns // 2 and columns % 16 == 0 and columns <= 256
+        poison = np.nan if sums.data.dtype.kind == "f" else 0x5A5A5A5A
+        product = Product(Sums(np.full_like(sums.data, poison), False), sums, sides, element, adds)
+        for side in product.matrices:
             self._at(side.addresses)
             for copy in self.under_way:
                 read = (side.addresses >= copy.target) & (side.addresses < copy.end)
                 assert not read.any(), "a product reads what has not landed"
-        poison = np.nan if sums.data.dtype.kind == "f" else 0x5A5A5A5A
-        result = Sums(np.full_like(sums.data, poison), False)
-        self.state.products.append(Product(result, sums, sides, element))
-        return [result]
+        self.state.products.append(product)
+        return [product.result]
 
     def _nvvm_wgmma_commit_group_sync_aligned(self, op: ir.OpView, env: Env, active: Lanes) -> list[Any]:
         self._whole(active)
@@ -372,12 +325,14 @@ class Warpgroups(TensorCores):
 
     def _finish(self, product: Product, active: Lanes) -> None:
         assert product.sums.is_ready, "products are finished in another order"
-        a, b = (self._elements(side, product.element) for side in product.sides)
+        left, right = product.sides
+        a = self._elements(left, product.element) if isinstance(left, Matrix) else rows_of(left[active])
+        b = self._elements(right, product.element)
         # Warp w has rows from 16 w on; its lane 4 g + t rows g and g + 8, and of each 8 columns those from 2 t on.
         added = (a @ b.T).astype(product.sums.data.dtype)
         added = added.reshape(4, 2, 8, -1, 4, 2).transpose(0, 2, 4, 3, 1, 5).reshape(WARPGROUP, -1)
         product.result.data[...] = product.sums.data
-        product.result.data[active] += added
+        product.result.data[active] = added + (product.sums.data[active] if product.adds else 0)
         product.result.is_ready = True
 
     def _elements(self, side: Matrix, dtype: np.dtype) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 
 Lanes = np.ndarray
@@ -23,4 +24,13 @@ def power_of_two(x: Lanes) -> Lanes:
     return flushed((power * np.where(is_whole, 1, 1 + 2.0**-22)).astype(np.float32))
 
 
-INTRINSICS: dict[str, Callable[..., Lanes]] = {"llvm.nvvm.ex2.approx.ftz.f": power_of_two}
+def pair_of(dtype: np.dtype) -> Callable[[Lanes, Lanes], Lanes]:
+    """cvt.rn of two f32, of which the first becomes the second element."""
+    return lambda high, low: np.stack([low, high], -1).astype(dtype)
+
+
+INTRINSICS: dict[str, Callable[..., Lanes]] = {
+    "llvm.nvvm.ex2.approx.ftz.f": power_of_two,
+    "llvm.nvvm.ff2bf16x2.rn": pair_of(np.dtype(ml_dtypes.bfloat16)),
+    "llvm.nvvm.ff2f16x2.rn": pair_of(np.dtype(np.float16)),
+}

@@ -30,11 +30,19 @@ class TensorCores:
     since_barrier: Any
     order: BlockOrder
     lane: Lanes
+    roles: Any
 
     def begin_copies(self) -> None:
         """There are none."""
         self.copies: list[tuple[Lanes, Lanes, Lanes, Lanes]] = []
         self.groups: list[list[tuple[Lanes, Lanes, Lanes, Lanes]]] = []
+
+    def _whole_warps(self, active: Lanes) -> None:
+        """All threads are there, or those of a warpgroup that goes its own way."""
+        warps = active.reshape(-1, WARP)
+        assert (warps.all(1) == warps.any(1)).all() and (self.roles is not None or active.all()), (
+            "not all threads do what warps do together"
+        )
 
     # ---- copies ---------------------------------------------------------------------------------------------------
 
@@ -99,7 +107,7 @@ class TensorCores:
         return [matrices.reshape(-1, 4, WARP, 4 // size).swapaxes(1, 2).reshape(-1, 4, 4 // size)]
 
     def _nvgpu_mma_sync(self, op: ir.OpView, env: Env, active: Lanes) -> list[Lanes]:
-        assert active.all(), "not all threads reach mma.sync"
+        self._whole_warps(active)
         a, b, c = (env[v] for v in op.operands)
         depth = [ir.IntegerAttr(n).value for n in ir.ArrayAttr(op.attributes["mmaShape"])]
         if a.dtype == np.float32:

@@ -14,7 +14,8 @@ import pytest
 from shlo_disc.lowering.codegen import compile_to_ptx
 from shlo_disc.lowering.element_types import Element
 from shlo_disc.lowering_gpu import hopper, hopper_product, lower_to_nvvm, nvvm_to_llvm_ir
-from shlo_disc.lowering_gpu.hopper_product import build_hopper_product, name_by_maps, takes_maps
+from shlo_disc.lowering_gpu.hopper_launch import name_by_maps
+from shlo_disc.lowering_gpu.hopper_product import build_hopper_product, takes_maps
 from shlo_disc.lowering_gpu.product_form import ProductForm
 from shlo_disc.shape_dialect.dialect.context import make_context
 from shlo_disc.shape_dialect.mlir import ir
@@ -23,7 +24,7 @@ from tests.gpu.sass import read
 from tests.gpu.test_sass import needs_tools
 from tests.ir import test_gpu_products as products
 from tests.ir.gpu_emulator import Emulator
-from tests.ir.gpu_hopper import TensorMap
+from tests.ir.gpu_hopper_state import TensorMap
 from tests.ir.test_gpu_products import DTYPES, LAYOUTS, flat, problem_of, stack
 
 ELEMENTS, INTEGERS = ("f16", "bf16"), ("i8", "ui8")

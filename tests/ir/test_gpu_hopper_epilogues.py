@@ -15,7 +15,7 @@ import pytest
 import shlo_disc
 from shlo_disc.driver.compiler import Compilation, import_stage, run_pipeline
 from shlo_disc.lowering_gpu import device_module, hopper, hopper_product, hopper_sums
-from shlo_disc.lowering_gpu.hopper_product import name_by_maps
+from shlo_disc.lowering_gpu.hopper_launch import name_by_maps
 from shlo_disc.lowering_gpu.hopper_ring import SHARED_BYTES
 from shlo_disc.shape_dialect.mlir import ir
 from tests.gpu.mock_tensor_maps import MOST_SHARED

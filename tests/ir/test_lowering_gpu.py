@@ -74,9 +74,10 @@ def test_lowered_text_parses_again(name: str) -> None:
 
 
 OTHER_PLANS = (
-    "any_and_all", "argmax", "argmin_of_integers", "attention", "attention_narrow", "best", "columns", "cumulative",
-    "decoding", "decoding_narrow", "doubles", "in_place", "narrow_sums", "product", "product_gelu",
-    "product_in_columns", "product_narrow", "product_of_bytes", "product_pairs", "product_residual", "sorted", "whole",
+    "any_and_all", "argmax", "argmin_of_integers", "attention", "attention_groups", "attention_heads",
+    "attention_narrow", "best", "columns", "cumulative", "decoding", "decoding_narrow", "doubles", "in_place",
+    "narrow_sums", "product", "product_gelu", "product_in_columns", "product_narrow", "product_of_bytes",
+    "product_pairs", "product_residual", "sorted", "whole",
 )  # fmt: skip
 
 

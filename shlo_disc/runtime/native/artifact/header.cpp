@@ -245,6 +245,35 @@ PackSpec pack_spec(const Json &row) {
   return spec;
 }
 
+OperandByMap operand_by_map(const Json &row) {
+  OperandByMap operand{{field<int64_t>(row, "pointer")}, field<int64_t>(row, "start"), {}};
+  for (const auto &axis : field<std::vector<std::vector<int64_t>>>(row, "axes")) {
+    if (axis.size() != 4)
+      bad_artifact("header: an axis of a tensor map has " + std::to_string(axis.size()) + " numbers");
+    operand.axes.push_back({{axis[0], axis[1]}, {axis[2], axis[3]}});
+  }
+  if (operand.axes.size() < 2)
+    bad_artifact("header: a tensor map has no rows");
+  return operand;
+}
+
+KernelByMapsOfWords kernel_by_maps_of_words(const Json &row) {
+  KernelByMapsOfWords spec;
+  spec.name = field<std::string>(row, "name");
+  spec.threads = field<int64_t>(row, "threads");
+  spec.shared_bytes = field<int64_t>(row, "shared_bytes");
+  spec.element_bytes = field<int64_t>(row, "element_bytes");
+  spec.box_rows = field<int64_t>(row, "box_rows");
+  spec.box_columns = field<int64_t>(row, "box_columns");
+  spec.least_rows = field<int64_t>(row, "least_rows");
+  spec.is_persistent = field<int64_t>(row, "is_persistent") != 0;
+  for (const Json &operand : rows(row, "operands"))
+    spec.operands.push_back(operand_by_map(operand));
+  if (spec.operands.empty())
+    bad_artifact("header: a kernel by tensor maps has no operands");
+  return spec;
+}
+
 KernelSpec kernel_spec(const Json &row) {
   KernelSpec spec;
   spec.name = field<std::string>(row, "name");
@@ -262,6 +291,8 @@ KernelSpec kernel_spec(const Json &row) {
                     field<int64_t>(by_maps, "lhs_depth_inside") != 0,
                     field<int64_t>(by_maps, "rhs_depth_inside") != 0};
   }
+  if (row.member("by_maps_of_words") != nullptr)
+    spec.by_maps_of_words = kernel_by_maps_of_words(member_of(row, "by_maps_of_words"));
   return spec;
 }
 

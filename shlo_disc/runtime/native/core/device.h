@@ -30,6 +30,40 @@ struct KernelByMaps {
   bool lhs_depth_inside = false, rhs_depth_inside = false; // neighbours in memory are those along k
 };
 
+/// A number that is known, or that a word of a launch has.
+struct WordOrNumber {
+  int64_t word = -1; // of the kernel's, or -1
+  int64_t number = 0;
+
+  int64_t among(std::span<const int64_t> words) const {
+    auto place = static_cast<size_t>(word); // beyond all of them for -1
+    return place < words.size() ? words[place] : number;
+  }
+};
+
+/// An operand of a kernel, as a tensor map describes it. Strides count elements; neighbours are along the first axis.
+struct OperandByMap {
+  struct Axis {
+    WordOrNumber size, stride;
+  };
+  WordOrNumber pointer; // its address
+  int64_t start = 0;   // its first element from there on
+  std::vector<Axis> axes;
+};
+
+/// A kernel that is told some operands as tensor maps, before the words of the one that takes any operands, from which
+/// the maps are made.
+struct KernelByMapsOfWords {
+  std::string name;
+  int64_t threads = 1;      // of a block
+  int64_t shared_bytes = 0; // of a block, beyond what it declares
+  int64_t element_bytes = 1;
+  int64_t box_rows = 1, box_columns = 1; // of a box of an operand; its columns are neighbours in memory
+  int64_t least_rows = 0;                // of the first operand: with fewer, the other kernel is better
+  bool is_persistent = false;            // blocks work on tile after tile
+  std::vector<OperandByMap> operands;
+};
+
 /// A kernel that a program has for a device that is apart from the processor.
 struct KernelSpec {
   std::string name;
@@ -37,6 +71,7 @@ struct KernelSpec {
   std::string where;   // the line of the user's program that it computes, or empty
   std::string fusion;  // the matrix product that it computes where no library does, or empty
   std::optional<KernelByMaps> by_maps; // the kernel that does where its sides can be described
+  std::optional<KernelByMapsOfWords> by_maps_of_words; // the kernel that does where its operands can be
 
   /// What errors call the product.
   std::string product() const { return fusion + (where.empty() ? "" : " (" + where + ")"); }

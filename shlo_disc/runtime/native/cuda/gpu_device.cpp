@@ -96,7 +96,8 @@ public:
       module_ = std::make_unique<Module>(gpu_, std::string(code));
     for (const KernelSpec &spec : kernels)
       kernels_.push_back(
-          {module_->kernel(spec.name, spec.where), static_cast<unsigned>(spec.threads), spec.product(), by_maps(spec)});
+          {module_->kernel(spec.name, spec.where), static_cast<unsigned>(spec.threads), spec.product(),
+           by_maps(spec, spec.by_maps), by_maps(spec, spec.by_maps_of_words)});
     runtime_.opaque = this;
     runtime_.enqueue = enqueue, runtime_.copy = copy, runtime_.clear = clear, runtime_.read = read;
     runtime_.product = product, runtime_.call = call;
@@ -123,9 +124,9 @@ private:
     return given;
   }
 
-  struct EntryByMaps {
+  template <typename Spec> struct EntryByMaps {
     Kernel kernel;
-    KernelByMaps spec;
+    Spec spec;
     unsigned shared_bytes, threads;
   };
 
@@ -133,15 +134,17 @@ private:
     Kernel kernel;
     unsigned threads;
     std::string product; // what errors call the matrix product that it is of
-    std::optional<EntryByMaps> by_maps;
+    std::optional<EntryByMaps<KernelByMaps>> by_maps;
+    std::optional<EntryByMaps<KernelByMapsOfWords>> by_maps_of_words;
   };
 
-  std::optional<EntryByMaps> by_maps(const KernelSpec &spec) const {
-    if (!spec.by_maps)
+  template <typename Spec>
+  std::optional<EntryByMaps<Spec>> by_maps(const KernelSpec &other, const std::optional<Spec> &spec) const {
+    if (!spec)
       return std::nullopt;
-    auto bytes = static_cast<unsigned>(spec.by_maps->shared_bytes);
-    Kernel kernel = module_->kernel(spec.by_maps->name, spec.where, static_cast<int>(bytes));
-    return EntryByMaps{kernel, *spec.by_maps, bytes, static_cast<unsigned>(spec.by_maps->threads)};
+    auto bytes = static_cast<unsigned>(spec->shared_bytes);
+    Kernel kernel = module_->kernel(spec->name, other.where, static_cast<int>(bytes));
+    return EntryByMaps<Spec>{kernel, *spec, bytes, static_cast<unsigned>(spec->threads)};
   }
 
   static const GpuCommands &self(const DiscRuntime *runtime) {
@@ -152,7 +155,13 @@ private:
                       int64_t) {
     if (blocks == 0)
       return;
-    guarded([&] { self(runtime).launch(self(runtime).entry(kernel), {args, static_cast<size_t>(words)}, blocks); });
+    guarded([&] {
+      const GpuCommands &commands = self(runtime);
+      const Entry &entry = commands.entry(kernel);
+      std::span<const int64_t> given(args, static_cast<size_t>(words));
+      if (!commands.launch_by_maps(entry, given, blocks))
+        commands.launch(entry, given, blocks);
+    });
   }
 
   static void product(const DiscRuntime *runtime, const DiscProduct *product, int64_t) {
@@ -217,6 +226,22 @@ private:
 
   void launch(const Entry &entry, std::span<const int64_t> words, int64_t blocks) const {
     gpu_->launch(entry.kernel, {{static_cast<unsigned>(blocks), 1, 1}, {entry.threads, 1, 1}, 0}, words);
+  }
+
+  /// Whether there is a kernel for the launch that is told tensor maps, and its operands can be described by them.
+  bool launch_by_maps(const Entry &entry, std::span<const int64_t> words, int64_t blocks) const {
+    if (!entry.by_maps_of_words)
+      return false;
+    const auto &[kernel, spec, shared_bytes, threads] = *entry.by_maps_of_words;
+    std::optional<std::vector<TensorMap>> maps;
+    gpu_->within([&] { maps = tensor_maps_of(words, spec); });
+    if (!maps)
+      return false;
+    if (spec.is_persistent)
+      blocks = std::min<int64_t>(blocks, gpu_->facts().multiprocessors);
+    chosen_way = "kernel by tensor maps";
+    gpu_->launch(kernel, {{static_cast<unsigned>(blocks), 1, 1}, {threads, 1, 1}, shared_bytes}, words, *maps);
+    return true;
   }
 
   /// By a kernel of the program's.

@@ -25,16 +25,31 @@ struct Tensor {
   std::vector<Axis> axes;
 };
 
-/// Along axes of the batch without a step, all matrices are the first one, which is the one that the kernel asks for.
+/// Along an axis of the batch without a step, all matrices are the first one, which is the one that the kernel asks for.
+Axis batch_axis(int64_t size, int64_t stride) { return {stride == 0 ? std::min<int64_t>(size, 1) : size, stride}; }
+
 Tensor side_of(const DiscProduct &p, bool is_left, bool depth_inside) {
   Axis rows{is_left ? p.m : p.n, is_left ? p.a_m : p.b_n}, depth{p.k, is_left ? p.a_k : p.b_k};
   Tensor tensor{is_left ? p.a : p.b, {depth_inside ? depth : rows, depth_inside ? rows : depth}};
-  for (int64_t i = p.batch_rank; i-- > 0;) {
-    Axis axis{p.batch[i].size, is_left ? p.batch[i].a : p.batch[i].b};
-    tensor.axes.push_back(axis.stride == 0 ? Axis{std::min<int64_t>(axis.size, 1), 0} : axis);
+  for (int64_t i = p.batch_rank; i-- > 0;)
+    tensor.axes.push_back(batch_axis(p.batch[i].size, is_left ? p.batch[i].a : p.batch[i].b));
+  return tensor;
+}
+
+Tensor operand_of(const OperandByMap &operand, std::span<const int64_t> words, int64_t element_bytes) {
+  int64_t address = operand.pointer.among(words) + operand.start * element_bytes;
+  Tensor tensor{reinterpret_cast<const void *>(address), {}};
+  for (const auto &[size, stride] : operand.axes) {
+    Axis axis{size.among(words), stride.among(words)};
+    tensor.axes.push_back(tensor.axes.size() < 2 ? axis : batch_axis(axis.size, axis.stride));
   }
   return tensor;
 }
+
+/// The sizes of boxes, and of their elements.
+struct Boxes {
+  int64_t element_bytes, rows, columns;
+};
 
 /// Sizes in elements, and from the second axis on strides in bytes, as the driver is told them.
 struct Extents {
@@ -64,16 +79,16 @@ std::optional<Extents> extents_of(const Tensor &tensor, uint64_t element_bytes) 
   return found.strides[0] < row ? std::nullopt : std::optional(found);
 }
 
-std::optional<TensorMap> map_of(const Tensor &tensor, const KernelByMaps &spec) {
-  std::optional<Extents> extents = extents_of(tensor, static_cast<uint64_t>(spec.element_bytes));
+std::optional<TensorMap> map_of(const Tensor &tensor, const Boxes &of) {
+  std::optional<Extents> extents = extents_of(tensor, static_cast<uint64_t>(of.element_bytes));
   if (!extents)
     return std::nullopt;
   auto rank = static_cast<unsigned>(tensor.axes.size());
   std::vector<unsigned> boxes(rank, 1), steps(rank, 1);
-  boxes[0] = static_cast<unsigned>(spec.box_columns), boxes[1] = static_cast<unsigned>(spec.box_rows);
+  boxes[0] = static_cast<unsigned>(of.columns), boxes[1] = static_cast<unsigned>(of.rows);
   const Driver &driver = Driver::instance();
   TensorMap map{};
-  int type = spec.element_bytes == 1 ? kBytes : kWordsOf16Bits;
+  int type = of.element_bytes == 1 ? kBytes : kWordsOf16Bits;
   Code code = driver.encode_tiled(&map, type, rank, const_cast<void *>(tensor.address), extents->sizes.data(),
                                   extents->strides.data(), boxes.data(), steps.data(), 0, kSwizzle128, kPromotion256, 0);
   if (code == kInvalidValue)
@@ -85,9 +100,24 @@ std::optional<TensorMap> map_of(const Tensor &tensor, const KernelByMaps &spec) 
 } // namespace
 
 std::optional<std::array<TensorMap, 2>> tensor_maps_of(const DiscProduct &product, const KernelByMaps &spec) {
-  std::optional<TensorMap> lhs = map_of(side_of(product, true, spec.lhs_depth_inside), spec);
-  std::optional<TensorMap> rhs = lhs ? map_of(side_of(product, false, spec.rhs_depth_inside), spec) : std::nullopt;
+  Boxes boxes{spec.element_bytes, spec.box_rows, spec.box_columns};
+  std::optional<TensorMap> lhs = map_of(side_of(product, true, spec.lhs_depth_inside), boxes);
+  std::optional<TensorMap> rhs = lhs ? map_of(side_of(product, false, spec.rhs_depth_inside), boxes) : std::nullopt;
   return rhs ? std::optional(std::array{*lhs, *rhs}) : std::nullopt;
+}
+
+std::optional<std::vector<TensorMap>> tensor_maps_of(std::span<const int64_t> words, const KernelByMapsOfWords &spec) {
+  if (spec.operands[0].axes[1].size.among(words) < spec.least_rows)
+    return std::nullopt;
+  Boxes boxes{spec.element_bytes, spec.box_rows, spec.box_columns};
+  std::vector<TensorMap> maps;
+  for (const OperandByMap &operand : spec.operands) {
+    std::optional<TensorMap> map = map_of(operand_of(operand, words, spec.element_bytes), boxes);
+    if (!map)
+      return std::nullopt;
+    maps.push_back(*map);
+  }
+  return maps;
 }
 
 } // namespace disc::cuda

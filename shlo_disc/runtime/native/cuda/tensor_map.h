@@ -8,6 +8,8 @@
 
 #include <array>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace disc::cuda {
 
@@ -16,5 +18,9 @@ namespace disc::cuda {
 /// rows that overlap, is too large, or is refused by the driver, whose rules are its own. The GPU's context has to be the
 /// current one. Throws Error(device) for other errors of the driver.
 std::optional<std::array<TensorMap, 2>> tensor_maps_of(const DiscProduct &product, const KernelByMaps &spec);
+
+/// The maps of the operands of a launch with these words, for the kernel that a spec tells of, as above. None, too, where
+/// the first operand has fewer rows than the kernel is for.
+std::optional<std::vector<TensorMap>> tensor_maps_of(std::span<const int64_t> words, const KernelByMapsOfWords &spec);
 
 } // namespace disc::cuda
