@@ -111,7 +111,7 @@ def _table(content: tuple[float, ...] | ir.Value) -> ir.Value:
     """The 16 floats of a table."""
     if isinstance(content, ir.Value):
         return convert(content, ir.F32Type.get())
-    return dense(ir.DenseElementsAttr.get(np.asarray(content, np.float32)))
+    return dense(ir.DenseElementsAttr.get(np.asarray(content, np.float32).data))
 
 
 def _number(found: DequantizedProduct, name: str) -> float | None:
