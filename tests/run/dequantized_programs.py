@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 from jax import lax
 
@@ -47,6 +48,25 @@ def product(weight: Callable[..., Any], terms: int) -> Callable[..., Any]:
 
     function.__dict__.update(terms=terms, weight=weight)
     return function
+
+
+def check_rounded(program: Program, rows: Sequence[int]) -> None:
+    """Check products of bf16 with the weight that a program makes of q and scales, here of bf16, as it is then."""
+    function, (q, s) = program
+    arrays, narrow = (q, s.astype(ml_dtypes.bfloat16)), function.__dict__["weight"]
+
+    def weight(q: Any, s: Any) -> Any:
+        return narrow(q, f32(s)).astype(jnp.bfloat16)
+
+    def both(x: Any, q: Any, s: Any) -> Any:
+        return jnp.dot(x, weight(q, s), preferred_element_type=jnp.float32)
+
+    specs = [(", ".join(map(str, a.shape)), a.dtype.name) for a in arrays]
+    executable = shlo_disc.compile(both, args=((f"m, {terms_of(program)}", "bfloat16"), *specs))
+    assert "dequantized_dot" in [kernel.name for kernel in executable.kernels]
+    for m in rows:
+        x = np.random.default_rng(m).standard_normal((m, terms_of(program))).astype(ml_dtypes.bfloat16)
+        near(np.asarray(executable(x, *arrays)), x, np.asarray(weight(*map(jnp.asarray, arrays)), np.float64))
 
 
 def random(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:

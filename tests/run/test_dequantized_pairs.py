@@ -10,7 +10,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
@@ -18,7 +17,7 @@ from jax import lax
 import shlo_disc
 from shlo_disc.lowering_cpu.backend import CpuBackend
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
-from tests.run.dequantized_programs import Program, check, compiled, f32, is_fused, near, product, random
+from tests.run.dequantized_programs import Program, check, check_rounded, compiled, f32, is_fused, product, random
 from tests.run.op_check import run_xla
 from tests.run.test_dequantized_tables import nf4
 
@@ -108,22 +107,7 @@ def test_widths_of_registers(form: Callable[..., Program], width: int, monkeypat
 @pytest.mark.parametrize("form", [neighbours, turned_neighbours, turned_halves_behind, of_a_table])
 def test_weights_of_bf16(form: Callable[..., Program]) -> None:
     for k, n, g in ((96, 160, 16), (417 if form is of_a_table else 416, 544, 16)):
-        function, (q, s) = form(k, n, g)
-        arrays = (q, s.astype(ml_dtypes.bfloat16))
-        narrow = function.__dict__["weight"]
-
-        def weight(q: Any, s: Any, narrow: Any = narrow) -> Any:
-            return narrow(q, f32(s)).astype(jnp.bfloat16)
-
-        def both(x: Any, q: Any, s: Any, weight: Any = weight) -> Any:
-            return jnp.dot(x, weight(q, s), preferred_element_type=jnp.float32)
-
-        specs = [(", ".join(map(str, a.shape)), a.dtype.name) for a in arrays]
-        executable = shlo_disc.compile(both, args=((f"m, {k}", "bfloat16"), *specs))
-        assert "dequantized_dot" in [kernel.name for kernel in executable.kernels]
-        for m in (1, 9, 17, 130):
-            x = np.random.default_rng(m).standard_normal((m, k)).astype(ml_dtypes.bfloat16)
-            near(np.asarray(executable(x, *arrays)), x, np.asarray(weight(*map(jnp.asarray, arrays)), np.float64))
+        check_rounded(form(k, n, g), (1, 9, 17, 130))
 
 
 @pytest.mark.parametrize("is_table", [False, True])

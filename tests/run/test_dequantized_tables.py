@@ -18,7 +18,7 @@ import shlo_disc
 import tests.run.test_dequantized_scales as scales
 from shlo_disc.lowering_cpu.backend import CpuBackend
 from shlo_disc.lowering_cpu.policy import CPU_POLICY
-from tests.run.dequantized_programs import Program, check, compiled, f32, is_fused, near, product, random
+from tests.run.dequantized_programs import Program, check, check_rounded, compiled, is_fused, product, random
 from tests.run.op_check import run_xla
 
 TABLE = np.float32([
@@ -146,22 +146,7 @@ def test_widths_of_registers(form: Callable[..., Program], width: int, monkeypat
 def test_products_of_bf16(form: Callable[..., Program]) -> None:
     """Elements are rounded, and again when they have been scaled."""
     for k, n, g in ((64, 48, 32), (384, 257, 128)):
-        function, (q, s) = form(k, n, g)
-        arrays = (q, s.astype(ml_dtypes.bfloat16))
-        narrow = function.__dict__["weight"]
-
-        def weight(q: Any, s: Any, narrow: Any = narrow) -> Any:
-            return narrow(q, f32(s)).astype(jnp.bfloat16)
-
-        def both(x: Any, q: Any, s: Any, weight: Any = weight) -> Any:
-            return jnp.dot(x, weight(q, s), preferred_element_type=jnp.float32)
-
-        specs = [(", ".join(map(str, a.shape)), a.dtype.name) for a in arrays]
-        executable = shlo_disc.compile(both, args=((f"m, {k}", "bfloat16"), *specs))
-        assert "dequantized_dot" in [kernel.name for kernel in executable.kernels]
-        for m in (1, 9, 17, 40):
-            x = np.random.default_rng(m).standard_normal((m, k)).astype(ml_dtypes.bfloat16)
-            near(np.asarray(executable(x, *arrays)), x, np.asarray(weight(*map(jnp.asarray, arrays)), np.float64))
+        check_rounded(form(k, n, g), (1, 9, 17, 40))
 
 
 def test_tables_of_bf16_are_rounded_once() -> None:

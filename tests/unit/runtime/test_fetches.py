@@ -139,14 +139,21 @@ def test_rows_that_are_copied_are_fetched(m: int, k: int) -> None:
     assert place == (3, 0)
 
 
-def test_words_of_two_rows_are_not_fetched() -> None:
-    """A tile steps by one row of memory for each word, and would fetch every other row."""
-    m, n, k = 100, 3 * COLUMNS, 100
+def test_words_of_two_rows_are_fetched_by_two_tiles() -> None:
+    """A tile fetches a row for each word: the first tile the first row of each pair, the second tile the other one."""
+    m, n, k, size = 100, 3 * COLUMNS, 100, 2
     product = Product(m, n, k, packs=False)
     product.words[0] = PAIRS
-    calls = product.run()
+    calls, first, tiles = product.run(), product.arrays[1].ctypes.data, -(-m // ROWS)
     assert {call.k for call in calls} == {k // 2}
-    assert all(call.fetch_step == 0 for call in calls)
+    assert len(calls) == 3 * tiles
+    for number, call in enumerate(calls):
+        panel, tile = divmod(number, tiles)
+        if panel < 2 and tile < 2:
+            wanted = first + tile * n * size + (panel + 1) * COLUMNS * size, 2 * n * size
+        else:
+            wanted = call.b, 0
+        assert (call.fetch, call.fetch_step) == wanted
 
 
 def test_columns_that_are_copied_are_not_fetched() -> None:
