@@ -181,6 +181,7 @@ def test_by_the_library(driver: MockDriver, blas: MockBlas, name: str) -> None:
 
 @pytest.mark.parametrize("has_library", [False, True])
 @pytest.mark.parametrize("name", NEAR)
+@pytest.mark.slow
 def test_near_programs(driver: MockDriver, blas: MockBlas, name: str, has_library: bool) -> None:
     client = library_client(fuses_products=False) if has_library else fresh_client()
     check(name, client, ((1, 1, 1), (5, 8, 7), (17, 16, 33)))

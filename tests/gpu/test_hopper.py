@@ -118,6 +118,7 @@ def test_rows_at_multiples_of_16_bytes(driver: MockDriver, name: str, sizes: tup
         ("shorter", (8, 8, 16)), ("four_axes", (8, 8, 8)),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_other_rows_take_the_other_kernel(driver: MockDriver, name: str, sizes: tuple[int, int, int]) -> None:
     check(name, *sizes)
     assert by_maps(driver) == [False]

@@ -92,6 +92,7 @@ def test_other_heads_take_the_other_kernel(driver: MockDriver, depth: int) -> No
     assert by_maps(driver) == [False]
 
 
+@pytest.mark.slow
 def test_heads_that_begin_elsewhere_take_the_other_kernel(driver: MockDriver) -> None:
     check("shorter", 1, 33, 40, 17)
     assert by_maps(driver) == [False]
@@ -103,6 +104,7 @@ def test_few_queries_take_the_other_kernel(driver: MockDriver, q: int) -> None:
     assert by_maps(driver) == [q > 16]
 
 
+@pytest.mark.slow
 def test_matrices_that_lie_together(driver: MockDriver) -> None:
     executable = shlo_disc.compile(split, target="cuda:sm_90a", options=EXACT, args=(("b, s, 96", BF16),))
     x = random_array((2, 67, 96), BF16, 0)
@@ -112,6 +114,7 @@ def test_matrices_that_lie_together(driver: MockDriver) -> None:
     assert [address - first for address in others] == [64, 128]
 
 
+@pytest.mark.slow
 def test_nothing_to_do(driver: MockDriver) -> None:
     """No keys, which no map describes, are the other kernel's."""
 

@@ -130,6 +130,7 @@ def test_what_the_driver_does_not_describe_takes_the_other_kernel(
         assert by_maps(driver) == [not isinstance(maps, Refusing)]
 
 
+@pytest.mark.slow
 def test_other_errors_are_told(driver: MockDriver) -> None:
     run = loaded(program(), fresh_client())
     driver.fails["cuTensorMapEncodeTiled"] = OUT_OF_MEMORY

@@ -189,6 +189,7 @@ def test_equations_and_determinants(dtype: str, client: Client) -> None:
         near(determinant, np.linalg.det(a), dtype)
 
 
+@pytest.mark.slow
 def test_batches_are_one_call_where_matrices_are_small(solver: MockSolver, cublas: MockCublas, client: Client) -> None:
     def function(a: Any, b: Any) -> Any:
         return jnp.linalg.cholesky(a), lax.linalg.lu(a)[0], lax.linalg.triangular_solve(a, b, left_side=True)

@@ -74,6 +74,7 @@ def test_products_of_16_bits(form: Callable[..., Any], name: str) -> None:
 
 
 @pytest.mark.parametrize("form", [*WHOLE, *GROUPED, zeros_of_halves])
+@pytest.mark.slow
 def test_products_of_f32(form: Callable[..., Program]) -> None:
     for (k, n, g), rows in SHAPES[:2]:
         program = form(k, n, g)
@@ -182,6 +183,7 @@ def test_rows_that_are_known() -> None:
     assert "arena = 0" in few.as_text("host") and "arena = 0" not in many.as_text("host")
 
 
+@pytest.mark.slow
 def test_weights_are_rounded_as_without_fusions() -> None:
     """To the last bit: each result is an element of the weight."""
     rng = np.random.default_rng(0)

@@ -192,6 +192,7 @@ def products(x: Any, w: Any, b: Any) -> tuple[Any, ...]:
     return y, jnp.tanh((x @ w + b).astype(jnp.float32))
 
 
+@pytest.mark.slow
 def test_products_have_parts_or_tensor_maps(driver: MockDriver) -> None:
     """Blocks of the kernel that is told maps have all of the depth; where there are parts, the other one is started."""
     arguments = (("m, k", "bfloat16"), ("k, 8", "bfloat16"), ("8", "bfloat16"))

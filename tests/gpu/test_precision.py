@@ -77,6 +77,7 @@ def test_products_of_one_program_keep_their_own() -> None:
     assert precisions(compiled(function)) == ["full", "tf32", "tf32x3"]
 
 
+@pytest.mark.slow
 def test_loops_and_gradients() -> None:
     def scanned(x: Any, w: Any) -> Any:
         return jax.lax.scan(lambda c, _: (jnp.tanh(c @ w), None), x, None, length=3)[0].sum()
@@ -94,6 +95,7 @@ def test_an_algorithm_beyond_f32_is_refused() -> None:
         shlo_disc.compile(text, target=TARGET)
 
 
+@pytest.mark.slow
 def test_other_types_have_no_precision() -> None:
     def function(x: Any, w: Any) -> Any:
         half = x.astype(jnp.bfloat16)
@@ -220,6 +222,7 @@ def test_errors_do_not_depend_on_sizes(precision: str, followed: bool) -> None:
         ("tf32", 72, 17, 0, 2e-6),
     ],
 )
+@pytest.mark.slow
 def test_attention_has_the_precision_of_its_products(
     precision: str, size: int, queries: int, least: float, most: float
 ) -> None:

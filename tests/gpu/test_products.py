@@ -176,6 +176,7 @@ def test_bytes_by_the_library_where_they_lie_along_k(driver: MockDriver, blas: M
     assert {call[0] for call in blas.products} == {I32}
 
 
+@pytest.mark.slow
 def test_batch_axes_that_are_not_one_take_a_call_for_each_of_the_shorter(driver: MockDriver, blas: MockBlas) -> None:
     check("heads", library_client(), {"b": 5, "s": 3})
     batches = [[layout[4] for layout in call[1:]] for call in blas.products]

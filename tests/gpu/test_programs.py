@@ -73,6 +73,7 @@ def test_an_event_is_told_to_who_asks(client: Client) -> None:
         run.execute([rows(4, 9)], output="buffer").ready_event().block_until_ready(timeout=0)
 
 
+@pytest.mark.slow
 def test_memory_of_calls_is_used_again(driver: MockDriver, client: Client) -> None:
     run = loaded(program("in_place"), client)
     with jax.enable_x64(True):

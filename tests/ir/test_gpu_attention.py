@@ -169,6 +169,7 @@ def test_narrow_attention(dtype: str, function: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("shape", ["b, q, k", "q, k", "b, 1, k", "b, q, 1"])
+@pytest.mark.slow
 def test_biases_of_any_shape(shape: str, dtype: str) -> None:
     def function(q: Any, k: Any, v: Any, bias: Any) -> Any:
         return biased(q, k, v, bias)

@@ -171,6 +171,7 @@ def test_biases(shape: str) -> None:
 @pytest.mark.parametrize(
     ("name", "heads"), [*((name, 4) for name in JAX), *((name, 2) for name in ("causal", "mask", "lengths"))]
 )
+@pytest.mark.slow
 def test_attention_of_jax(name: str, heads: int) -> None:
     """Attention of 4 heads, of which some may share keys; lengths and masks."""
     function, more = JAX[name]

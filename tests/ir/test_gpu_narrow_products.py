@@ -205,6 +205,7 @@ NAMES = [weight.name for weight in WEIGHTS]
 
 @pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize("weight", WEIGHTS, ids=NAMES)
+@pytest.mark.slow
 def test_pieces(weight: Weight, element: str) -> None:
     """Sizes of whole pieces: a row, a tile of few rows, and one row more; more columns than a tile, half of a slice."""
     for m in (1, 3, 16, 17):

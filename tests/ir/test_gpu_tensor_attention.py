@@ -47,6 +47,7 @@ def test_sizes_around_tiles(queries: int, keys: int) -> None:
 @pytest.mark.parametrize("keys", [0, 1, 63, 64, 65, 127, 128, 129, 193])
 @pytest.mark.parametrize("queries", [1, 128, 130])
 @pytest.mark.parametrize("shift", SHIFTS)
+@pytest.mark.slow
 def test_causal_sizes_around_tiles(shift: str, queries: int, keys: int) -> None:
     """More keys than queries, and fewer; the diagonal on and beside the edges of pieces."""
     function = hidden_by(-1e9, SHIFTS[shift])

@@ -75,6 +75,7 @@ def test_forms(function: Callable[..., Any]) -> None:
     check(function, arguments_of(8), dims(2, 66, 70))
 
 
+@pytest.mark.slow
 def test_biases_and_shared_keys() -> None:
     check(biased, (*arguments_of(16), ("b, q, k", "float32")), dims(1, 17, 67))
 

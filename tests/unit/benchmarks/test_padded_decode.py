@@ -17,6 +17,7 @@ LENGTHS = (1, 7, 8, 16)
 
 @pytest.mark.parametrize("columns", [16, 17])
 @pytest.mark.parametrize("behind", [0.0, 50.0])
+@pytest.mark.slow
 def test_numbers_are_those_of_each_row_alone(columns: int, behind: float) -> None:
     """Numbers of each row alone, whatever lies behind the valid keys."""
     params = gpt2.init(CONFIG)

@@ -19,9 +19,8 @@ def test_lengths(factor: int) -> None:
     assert found.mean() == pytest.approx(100, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    "name", ["recommender", *(pytest.param(n, marks=pytest.mark.slow) for n in MODELS if n != "recommender")]
-)
+@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.slow
 def test_both_sides_have_the_same_numbers(name: str) -> None:
     found = list(measure(name, argparse.Namespace(factors=(1, 3), rounds=1, threads=2)))
     assert [(row["model"], row["factor"]) for row in found] == [(name, 1), (name, 3)]
