@@ -201,7 +201,7 @@ class Boxes:
 
     @staticmethod
     def of(address: ir.Value, depth_inside: bool) -> Boxes:
-        """Those from an address on."""
+        """Describe the matrices from an address on."""
         known = _known_bits(depth_inside)
         low = arith.ori(arith.shrui(address, i32(4)), i32(known & 0xFFFFFFFF))
         return Boxes(low, known >> 32)

@@ -102,7 +102,7 @@ class Copy:
 
 @dataclass
 class Sums:
-    """Those of all threads, [threads, sums of one]; `is_ready`: no product adds to them."""
+    """Sums of all threads, [threads, sums of one]; `is_ready`: no product adds to them."""
 
     data: np.ndarray
     is_ready: bool = True

@@ -25,7 +25,8 @@ from tests.ir.gpu_cases import EXACT, Run, assert_close
 from tests.ir.gpu_emulator import Emulator
 from tests.ir.gpu_hopper_state import TensorMap
 from tests.ir.gpu_roles import Roles
-from tests.ir.test_gpu_attention import JAX, SHIFTS, TOLERANCE, biased, causal, hidden_by, plain
+from tests.ir.test_gpu_attention import JAX, TOLERANCE, biased, causal, plain
+from tests.ir.test_gpu_causal_masks import SHIFTS, hidden_by
 from tests.ir.test_gpu_epilogues import Texts, device_module, given
 from tests.ir.test_gpu_tensor_attention import negated, other_place, scaled
 from tests.run.op_check import random_array
@@ -274,8 +275,8 @@ EMPTY = range(3)
 """Calls of `wait_for` by the threads that bring: queries, keys, values."""
 
 FULL = range(3, 11)
-"""Those of the others: queries, the first keys, whole or not, keys and values of later pieces, whole or not, and the
-last values."""
+"""Calls of `wait_for` by the other threads: queries, the first keys, whole or not, keys and values of later pieces,
+whole or not, and the last values."""
 
 
 @pytest.mark.parametrize("number", [*EMPTY, *FULL])

@@ -243,7 +243,7 @@ def test_precisions_of_f32(weight: Weight, precision: str) -> None:
 
 
 def test_more_rows_than_a_tile() -> None:
-    """As where no library is installed."""
+    """Compute all rows by the kernel, as where no library is installed."""
     run(WEIGHTS[0], "bf16", (130, 96, 48))
     run(WEIGHTS[17], "f32", (66, 96, 48))
 

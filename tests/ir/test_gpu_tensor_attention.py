@@ -16,15 +16,8 @@ from shlo_disc.lowering_gpu import tensor_softmax, whole_pieces
 from shlo_disc.shape_dialect.mlir import ir
 from tests.ir.gpu_cases import Run
 from tests.ir.gpu_emulator import Emulator
-from tests.ir.test_gpu_attention import (
-    SHIFTS,
-    hidden_by,
-    kernels_of,
-    mixed,
-    plain,
-    scores,
-    sizes,
-)
+from tests.ir.test_gpu_attention import kernels_of, mixed, plain, scores, sizes
+from tests.ir.test_gpu_causal_masks import SHIFTS, hidden_by
 from tests.ir.test_gpu_epilogues import Texts, check, device_module, lowered
 
 DEPTH = 8

@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
+import pytest
 from jax import lax
 
 import shlo_disc
+from shlo_disc.lowering_cpu.backend import CpuBackend
+from shlo_disc.lowering_cpu.policy import CPU_POLICY
 from tests.run.op_check import run_xla
 
 Program = tuple[Callable[..., Any], tuple[np.ndarray, ...]]
@@ -51,22 +55,29 @@ def product(weight: Callable[..., Any], terms: int) -> Callable[..., Any]:
 
 
 def check_rounded(program: Program, rows: Sequence[int]) -> None:
-    """Check products of bf16 with the weight that a program makes of q and scales, here of bf16, as it is then."""
-    function, (q, s) = program
-    arrays, narrow = (q, s.astype(ml_dtypes.bfloat16)), function.__dict__["weight"]
+    """Check products of bf16 with a program's weight, rounded, whose scales, its last array, are of bf16 here."""
+    function, (*others, scales) = program
+    arrays, narrow = (*others, scales.astype(ml_dtypes.bfloat16)), function.__dict__["weight"]
 
-    def weight(q: Any, s: Any) -> Any:
-        return narrow(q, f32(s)).astype(jnp.bfloat16)
+    def weight(*arrays: Any) -> Any:
+        return narrow(*arrays[:-1], f32(arrays[-1])).astype(jnp.bfloat16)
 
-    def both(x: Any, q: Any, s: Any) -> Any:
-        return jnp.dot(x, weight(q, s), preferred_element_type=jnp.float32)
+    def both(x: Any, *arrays: Any) -> Any:
+        return jnp.dot(x, weight(*arrays), preferred_element_type=jnp.float32)
 
     specs = [(", ".join(map(str, a.shape)), a.dtype.name) for a in arrays]
     executable = shlo_disc.compile(both, args=((f"m, {terms_of(program)}", "bfloat16"), *specs))
     assert "dequantized_dot" in [kernel.name for kernel in executable.kernels]
+    wanted = np.asarray(weight(*map(jnp.asarray, arrays)), np.float64)
     for m in rows:
         x = np.random.default_rng(m).standard_normal((m, terms_of(program))).astype(ml_dtypes.bfloat16)
-        near(np.asarray(executable(x, *arrays)), x, np.asarray(weight(*map(jnp.asarray, arrays)), np.float64))
+        near(np.asarray(executable(x, *arrays)), x, wanted)
+
+
+def check_at_width(program: Program, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check a program that is compiled for registers of so many bits; for 128, the runtime has no kernels."""
+    monkeypatch.setattr(CpuBackend, "policy", replace(CPU_POLICY, vector_bits=bits))
+    check(program, compiled(program), (1, 4, 40))
 
 
 def random(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:

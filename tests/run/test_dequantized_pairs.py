@@ -5,7 +5,6 @@ rows in the product."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -15,9 +14,17 @@ import pytest
 from jax import lax
 
 import shlo_disc
-from shlo_disc.lowering_cpu.backend import CpuBackend
-from shlo_disc.lowering_cpu.policy import CPU_POLICY
-from tests.run.dequantized_programs import Program, check, check_rounded, compiled, f32, is_fused, product, random
+from tests.run.dequantized_programs import (
+    Program,
+    check,
+    check_at_width,
+    check_rounded,
+    compiled,
+    f32,
+    is_fused,
+    product,
+    random,
+)
 from tests.run.op_check import run_xla
 from tests.run.test_dequantized_tables import nf4
 
@@ -99,9 +106,7 @@ def test_other_sizes(form: Callable[..., Program]) -> None:
 @pytest.mark.parametrize("width", [256, 128])
 @pytest.mark.parametrize("form", FORMS)
 def test_widths_of_registers(form: Callable[..., Program], width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CpuBackend, "policy", replace(CPU_POLICY, vector_bits=width))
-    program = form(96, 160, 16)
-    check(program, compiled(program), (1, 4, 40))
+    check_at_width(form(96, 160, 16), width, monkeypatch)
 
 
 @pytest.mark.parametrize("form", [neighbours, turned_neighbours, turned_halves_behind, of_a_table])

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -14,9 +13,16 @@ import numpy as np
 import pytest
 
 import shlo_disc
-from shlo_disc.lowering_cpu.backend import CpuBackend
-from shlo_disc.lowering_cpu.policy import CPU_POLICY
-from tests.run.dequantized_programs import Program, check, compiled, f32, near, product, random
+from tests.run.dequantized_programs import (
+    Program,
+    check,
+    check_at_width,
+    check_rounded,
+    compiled,
+    f32,
+    product,
+    random,
+)
 from tests.run.op_check import run_xla
 
 
@@ -141,33 +147,14 @@ def test_other_sizes(form: Callable[..., Program]) -> None:
 @pytest.mark.parametrize("width", [256, 128])
 @pytest.mark.parametrize("form", FORMS)
 def test_widths_of_registers(form: Callable[..., Program], width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 128 bits, the runtime has no kernels for them."""
-    monkeypatch.setattr(CpuBackend, "policy", replace(CPU_POLICY, vector_bits=width))
-    program = form(96, 80, 16)
-    check(program, compiled(program), (1, 4, 40))
+    check_at_width(form(96, 80, 16), width, monkeypatch)
 
 
 @pytest.mark.parametrize("form", [of_rows, of_rows_transposed, of_groups_of_columns, of_blocks_transposed, quotients])
 def test_weights_of_bf16(form: Callable[..., Program]) -> None:
     """They are rounded as the program says."""
     for k, n, g in SIZES[1:]:
-        function, (q, *zeros, s) = form(k, n, g)
-        arrays = (q, *zeros, s.astype(ml_dtypes.bfloat16))
-        narrow = function.__dict__["weight"]
-
-        def weight(*arrays: Any, narrow: Any = narrow) -> Any:
-            return narrow(*arrays[:-1], f32(arrays[-1])).astype(jnp.bfloat16)
-
-        def both(x: Any, *arrays: Any, weight: Any = weight) -> Any:
-            return jnp.dot(x, weight(*arrays), preferred_element_type=jnp.float32)
-
-        specs = [(", ".join(map(str, a.shape)), a.dtype.name) for a in arrays]
-        executable = shlo_disc.compile(both, args=((f"m, {k}", "bfloat16"), *specs))
-        assert "dequantized_dot" in [kernel.name for kernel in executable.kernels]
-        wanted = np.asarray(weight(*map(jnp.asarray, arrays))).astype(np.float64)
-        for m in (1, 9, 17, 33, 130):
-            x = np.random.default_rng(m).standard_normal((m, k)).astype(ml_dtypes.bfloat16)
-            near(np.asarray(executable(x, *arrays)), x, wanted)
+        check_rounded(form(k, n, g), (1, 9, 17, 33, 130))
 
 
 def test_quotients_of_bf16_are_those_of_the_program() -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -16,9 +15,16 @@ from jax import lax
 
 import shlo_disc
 import tests.run.test_dequantized_scales as scales
-from shlo_disc.lowering_cpu.backend import CpuBackend
-from shlo_disc.lowering_cpu.policy import CPU_POLICY
-from tests.run.dequantized_programs import Program, check, check_rounded, compiled, is_fused, product, random
+from tests.run.dequantized_programs import (
+    Program,
+    check,
+    check_at_width,
+    check_rounded,
+    compiled,
+    is_fused,
+    product,
+    random,
+)
 from tests.run.op_check import run_xla
 
 TABLE = np.float32([
@@ -62,7 +68,7 @@ def of_signed(k: int, n: int, _: int) -> Program:
 
 
 def of_bytes(k: int, n: int, g: int) -> Program:
-    """Those past the end are the last."""
+    """Bytes past the end of the table are its last place."""
     return product(lambda q, s: in_groups(nf4()[q], s, g), k), (random((k, n), "uint8"), random((k // g, n), "float32"))
 
 
@@ -137,9 +143,7 @@ def test_tables(form: Callable[..., Program]) -> None:
 @pytest.mark.parametrize("width", [256, 128])
 @pytest.mark.parametrize("form", FORMS)
 def test_widths_of_registers(form: Callable[..., Program], width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CpuBackend, "policy", replace(CPU_POLICY, vector_bits=width))
-    program = form(96, 71, 32)
-    check(program, compiled(program), (1, 4, 40))
+    check_at_width(form(96, 71, 32), width, monkeypatch)
 
 
 @pytest.mark.parametrize("form", [by_columns, as_qwix, stacked_halves, bitcast_halves])

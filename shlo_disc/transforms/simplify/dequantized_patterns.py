@@ -18,8 +18,8 @@ from shlo_disc.shape_dialect.utils.product_tiles import at_most
 from shlo_disc.transforms.decisions import Pattern
 from shlo_disc.transforms.simplify.gathered_rows import STEPS, takes_rows
 from shlo_disc.transforms.simplify.index_digits import Place, Read, places, whole
-from shlo_disc.transforms.simplify.narrow_integers import FLOATS_OF_8_BITS, Integers, is_stored
-from shlo_disc.transforms.simplify.scaled_integers import FLOATS, is_normal, number_of, scaled_integers
+from shlo_disc.transforms.simplify.narrow_integers import FLOATS_OF_8_BITS, is_stored
+from shlo_disc.transforms.simplify.scaled_integers import FLOATS, Scaled, is_normal, number_of, scaled_integers
 
 MOST_ROWS_BESIDE_TILES = 32
 """Rows of bf16 that multiply narrow weights where tiles (AMX) would multiply weights that are written."""
@@ -51,28 +51,19 @@ class Layout:
 
 @dataclass(frozen=True)
 class DequantizedProduct:
-    """A product whose operand `side`, `matrices` of `rows` (k) and `columns` (n), is dequantised.
-
-    rounding: the type to which integers are rounded when they have been multiplied by the scale, or divided by it, and
-    the bias has been added.
-    """
+    """A product whose operand `side`, `matrices` of `rows` (k) and `columns` (n), is a `weight` of scaled integers."""
 
     op: ir.Operation
     side: int
     matrices: int
     rows: int
     columns: int
-    integers: Integers
-    scale: Read | None
-    rounding: str = "f32"
-    divides: bool = False
-    bias: Read | None = None
-    bias_sign: int = 1
+    weight: Scaled
 
     @property
     def zero(self) -> Read | None:
         """The zero point that is taken off the integers, or the bias."""
-        return self.integers.zero if self.bias is None else self.bias
+        return self.weight.integers.zero if self.weight.bias is None else self.weight.bias
 
     @property
     def numbers(self) -> stablehlo.DotDimensionNumbers:
@@ -116,7 +107,7 @@ class DequantizedProduct:
         return self._half_of("n", self.columns)
 
     def _half_of(self, name: str, size: int) -> int:
-        half = self.integers.half
+        half = self.weight.integers.half
         is_one = half is not None and half.name == name and half.size == 2 and half.step in (1, size // 2)
         return half.step if half is not None and is_one else 0
 
@@ -125,7 +116,7 @@ class DequantizedProduct:
         """The order of the bytes in memory, (n, k) or (k, n); None for any other."""
         count, step = _of_bytes(self.rows, self.half)
         columns, column_step = _of_bytes(self.columns, self.column_half)
-        found = [place for place in places(self.integers.data) or [] if place.digit.name != "matrix"]
+        found = [place for place in places(self.weight.integers.data) or [] if place.digit.name != "matrix"]
         for is_dense, (k, n) in ((True, (1, count)), (False, (columns, 1))):
             wanted = [("k", step, count, k), ("n", column_step, columns, n)]
             if [(*p.digit, p.distance) for p in found] == [w for w in wanted if w[2] > 1]:
@@ -135,7 +126,7 @@ class DequantizedProduct:
     @property
     def distance(self) -> int | None:
         """The distance from a matrix of integers to the next; None where it is not one number."""
-        return self._between_matrices(self.integers.data)
+        return self._between_matrices(self.weight.integers.data)
 
     def _between_matrices(self, read: Read) -> int | None:
         found = [place for place in places(read) or [] if place.digit.name == "matrix"]
@@ -146,7 +137,7 @@ class DequantizedProduct:
     @cached_property
     def layouts(self) -> list[Layout | None]:
         """The layouts of the scale and of the zero point."""
-        return [self._layout(read) for read in (self.scale, self.zero)]
+        return [self._layout(read) for read in (self.weight.scale, self.zero)]
 
     def _layout(self, read: Read | None) -> Layout | None:
         found: dict[str, Place] = {}
@@ -168,7 +159,7 @@ class DequantizedProduct:
     @property
     def other_uses(self) -> list[Use]:
         """Other uses of all that is computed of the integers, by ops that do more than compute elements of it."""
-        ops = self.integers.ops
+        ops = self.weight.integers.ops
         uses = [use for op in ops for use in _uses_of(op.results[0], ops)]
         return [use for use in _ends(uses) if use != Use(self.op, self.side)]
 
@@ -213,28 +204,28 @@ def _is_of_floats(found: DequantizedProduct) -> bool:
     "a target whose products are kernels multiplies one matrix, of integers less zero points, by scales of columns"
 )
 def _has_a_kernel(found: DequantizedProduct) -> bool:
-    integers = found.integers
+    integers = found.weight.integers
     is_plain = not found.is_spread and integers.table is None and not integers.difference_bits
-    is_scaled = not found.divides and found.bias is None
+    is_scaled = not found.weight.divides and found.weight.bias is None
     return not policy().product_tile or (is_plain and is_scaled and not found.batch)
 
 
 @DEQUANTIZED.requires("weights that are scaled are rounded to the type of the product, or to one that f32 has")
 def _are_rounded_once(found: DequantizedProduct) -> bool:
     element = str(element_type_of(found.other))
-    return found.scale is None or element in ("f32", found.rounding)
+    return found.weight.scale is None or element in ("f32", found.weight.rounding)
 
 
 @DEQUANTIZED.requires("quotients differ from products with reciprocals by no more than a rounding of f32")
 def _are_quotients_rounded_alike(found: DequantizedProduct) -> bool:
     """A quotient of 8 bits and a bf16 is 2**-17 of itself away from any number halfway between two of bf16."""
-    if not found.divides or found.scale is None:
+    if not found.weight.divides or found.weight.scale is None:
         return True
-    number = number_of(found.scale)
+    number = number_of(found.weight.scale)
     if number is not None and not is_normal(1 / number if number else 0.0):
         return False
-    is_exact = found.rounding == "bf16" and str(element_type_of(found.scale.value)) == "bf16"
-    return found.rounding == "f32" or (is_exact and found.integers.has_range)
+    is_exact = found.weight.rounding == "bf16" and str(element_type_of(found.weight.scale.value)) == "bf16"
+    return found.weight.rounding == "f32" or (is_exact and found.weight.integers.has_range)
 
 
 @DEQUANTIZED.requires("a target with tiles of bf16 has few rows that are multiplied by them")
@@ -252,7 +243,7 @@ def _pays_beside_libraries(found: DequantizedProduct) -> bool:
 
 @DEQUANTIZED.requires("the integers are an argument, a constant, or a slice of one, and not computed")
 def _are_stored(found: DequantizedProduct) -> bool:
-    return is_stored(found.integers)
+    return is_stored(found.weight.integers)
 
 
 @DEQUANTIZED.requires(
@@ -268,13 +259,13 @@ def _is_read_by_products(found: DequantizedProduct) -> bool:
     "integers lie in the order of rows or of columns, as matrices do at a distance; two in a byte are rows, or columns"
 )
 def _is_dense(found: DequantizedProduct) -> bool:
-    are_known = found.integers.half is None or bool(found.half or found.column_half)
+    are_known = found.weight.integers.half is None or bool(found.half or found.column_half)
     return are_known and found.has_dense_columns is not None and found.distance is not None
 
 
 @DEQUANTIZED.requires("scales and zero points are one for all, or for groups of rows and of columns that have a kernel")
 def _are_by_groups(found: DequantizedProduct) -> bool:
-    given = zip((found.scale, found.zero), found.layouts, strict=True)
+    given = zip((found.weight.scale, found.zero), found.layouts, strict=True)
     if any(read is not None and layout is None for read, layout in given):
         return False
     layouts = [layout for layout in found.layouts if layout is not None]
@@ -315,11 +306,11 @@ def dequantized_product(op: ir.Operation, side: int) -> DequantizedProduct | Non
     read = whole(weight, {"matrix": batch, "k": inner, "n": free})
     if read is None:
         return None
-    parts = scaled_integers(read)
-    if parts is None:
+    scaled = scaled_integers(read)
+    if scaled is None:
         return None
     matrices, rows, columns = (_count(sizes, axes) for axes in (batch, inner, free))
-    return DequantizedProduct(op, side, matrices, rows, columns, *parts)
+    return DequantizedProduct(op, side, matrices, rows, columns, scaled)
 
 
 def _numbers(op: ir.Operation) -> stablehlo.DotDimensionNumbers:
@@ -368,7 +359,7 @@ def _ends(uses: Iterable[Use]) -> Iterator[Use]:
 def _reads_integers(use: Use, found: DequantizedProduct) -> bool:
     """Tells whether another product reads the integers in place of an operand, or a gather a few rows of them."""
     if use.op.name != "stablehlo.dot_general":
-        return use.operand == 0 and takes_rows(use.op, found.integers.ops)
+        return use.operand == 0 and takes_rows(use.op, found.weight.integers.ops)
     is_other = use.op != found.op
     return is_other and _would_match(*use) and (use.operand == 1 or not _would_match(use.op, 1))
 

@@ -74,9 +74,9 @@ def _call(found: DequantizedProduct) -> ir.Value:
         rows = len(dims) - len(found.free)
         order = [*batch, *range(rows, len(dims)), *range(len(batch), rows)]
     others = found.other if is_kernel else convert(found.other, ir.F32Type.get())
-    operands = [_ordered(others, [*found.batch, *found.free, *found.terms]), found.integers.data.value]
+    operands = [_ordered(others, [*found.batch, *found.free, *found.terms]), found.weight.integers.data.value]
     attributes = _attributes(found)
-    for name, read, layout in zip(("scale", "zero"), (found.scale, found.zero), found.layouts, strict=True):
+    for name, read, layout in zip(("scale", "zero"), (found.weight.scale, found.zero), found.layouts, strict=True):
         number = _number(found, name)
         if number is not None or read is None or layout is None:
             attributes[f"{name}_bits"] = int(np.float32(number).view(np.uint32))
@@ -85,14 +85,14 @@ def _call(found: DequantizedProduct) -> ir.Value:
         attributes |= {name: len(operands), **steps}
         is_read = str(element_type_of(read.value)) in (*_PARAMETERS, *(OF_16_BITS if is_kernel else ("i64",)))
         value = read.value if is_read else convert(read.value, ir.F32Type.get())
-        value = negate(value) if name == "zero" and found.bias_sign < 0 else value
-        if name == "scale" and found.divides:
+        value = negate(value) if name == "zero" and found.weight.bias_sign < 0 else value
+        if name == "scale" and found.weight.divides:
             attributes["divisor"] = len(operands) + 1
             operands.append(divide(constant(1.0, ir.F32Type.get(), dims_of(value)), value))
         operands.append(value)
-    if found.integers.table is not None:
+    if found.weight.integers.table is not None:
         attributes["table"] = len(operands)
-        operands.append(_table(found.integers.table))
+        operands.append(_table(found.weight.integers.table))
     own: dict[str, ir.Attribute] = {}
     if is_kernel:
         operands += [] if found.is_of_few_rows.constant == 1 else [written_weight(found)]
@@ -118,9 +118,9 @@ def _number(found: DequantizedProduct, name: str) -> float | None:
     """The one number that a scale or zero point is, or that takes the place of none; None where it is a tensor."""
     if name == "zero":
         number = 0.0 if found.zero is None else number_of(found.zero)
-        return None if number is None else found.bias_sign * number
-    number = 1.0 if found.scale is None else number_of(found.scale)
-    return 1 / number if number is not None and found.divides else number
+        return None if number is None else found.weight.bias_sign * number
+    number = 1.0 if found.weight.scale is None else number_of(found.weight.scale)
+    return 1 / number if number is not None and found.weight.divides else number
 
 
 def _attributes(found: DequantizedProduct) -> dict[str, int]:
@@ -130,16 +130,16 @@ def _attributes(found: DequantizedProduct) -> dict[str, int]:
         "matrix": found.distance or 0,
         "k": found.rows,
         "n": found.columns,
-        "code": CODES.index(found.integers.code),
+        "code": CODES.index(found.weight.integers.code),
         "dense_columns": int(bool(found.has_dense_columns)),
         "half": found.half,
         "column_half": found.column_half,
-        "difference_bits": found.integers.difference_bits,
+        "difference_bits": found.weight.integers.difference_bits,
         "step": 2 if found.half == 1 else 1,
         "group": found.group,
         "columns": found.group_columns if found.is_spread else 1,
-        "adds_zeros": int(found.bias is not None),
-        "rounding": FLOATS.index(found.rounding),
+        "adds_zeros": int(found.weight.bias is not None),
+        "rounding": FLOATS.index(found.weight.rounding),
         "bf16": int(found.has_narrow_rows or str(element_type_of(found.other)) == "bf16"),
         "vector_bits": policy().vector_bits,
     }

@@ -23,8 +23,8 @@ FLOATS = ("f32", *OF_16_BITS)
 
 
 class Scaled(NamedTuple):
-    """Integers, the scale that they are multiplied or divided by, the type that results are rounded to, and what is
-    added to them or, with a `bias_sign` of -1, taken off."""
+    """Integers, the scale that they are multiplied or divided by, and what is added to them or, with a `bias_sign` of
+    -1, taken off; `rounding`: the type to which the result of all that is rounded."""
 
     integers: Integers
     scale: Read | None
@@ -35,6 +35,7 @@ class Scaled(NamedTuple):
 
 
 def scaled_integers(read: Read) -> Scaled | None:
+    """What a value is as scaled integers; None where it is none of the forms."""
     if (integers := elements_of(read)) is not None:
         return Scaled(integers, None)
     ops: tuple[ir.Operation, ...] = ()

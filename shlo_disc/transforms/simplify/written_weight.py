@@ -34,11 +34,11 @@ def written_weight(found: DequantizedProduct) -> ir.Value:
     weight, f32 = _Weight(found), ir.F32Type.get()
     scale, zero = found.layouts
     value = convert(weight.integers(), f32)
-    if found.integers.zero is not None:
-        value = subtract(value, weight.parameter(found.integers.zero, zero))
-    if found.scale is not None:
-        value = multiply(value, weight.parameter(found.scale, scale))
-        value = convert(value, ir.Type.parse(found.rounding))
+    if found.weight.integers.zero is not None:
+        value = subtract(value, weight.parameter(found.weight.integers.zero, zero))
+    if found.weight.scale is not None:
+        value = multiply(value, weight.parameter(found.weight.scale, scale))
+        value = convert(value, ir.Type.parse(found.weight.rounding))
     value = convert(value, element_type_of(found.other))
     is_there = 1 - found.is_of_few_rows
     first, *rest = weight.sizes
@@ -71,7 +71,7 @@ class _Weight:
 
     def integers(self) -> ir.Value:
         """The integers of the weight, as they are."""
-        data, code = self.found.integers.data.value, self.found.integers.code
+        data, code = self.found.weight.integers.data.value, self.found.weight.integers.code
         if self.half is None:
             return _of_bits(view(data, self.sizes), ir.Type.parse(code))
         byte, axis = element_type_of(data), self.first + self.half
