@@ -28,6 +28,7 @@ from tests.ir.gpu_roles import Roles
 from tests.ir.test_gpu_attention import JAX, TOLERANCE, biased, causal, plain
 from tests.ir.test_gpu_causal_masks import SHIFTS, hidden_by
 from tests.ir.test_gpu_epilogues import Texts, device_module, given
+from tests.ir.test_gpu_hopper import LEFT_OUT
 from tests.ir.test_gpu_tensor_attention import negated, other_place, scaled
 from tests.run.op_check import random_array
 
@@ -319,18 +320,7 @@ def test_no_wait_for_products_can_be_left_out(pending: int, monkeypatch: pytest.
     fails("while a product adds|may still read")
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("fence", "without a fence"),
-        ("publish_barriers", "do not know of a barrier|before copies know"),
-        ("close_products", "while a product adds|under way|may still read"),
-        ("arrive", "all warpgroups wait"),
-        ("expect_bytes", "more bytes|all warpgroups wait"),
-        ("meet_at", "arrive"),
-        ("arrive_at", "all warpgroups wait"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text"), [*LEFT_OUT, ("meet_at", "arrive"), ("arrive_at", "all warpgroups wait")])
 def test_without_an_instruction(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
     monkeypatch.setattr(hopper, name, lambda *_, **__: None)
     fails(text)

@@ -257,16 +257,14 @@ OperandByMap operand_by_map(const Json &row) {
   return operand;
 }
 
+TensorMapKernel tensor_map_kernel(const Json &row) {
+  return {field<std::string>(row, "name"),      field<int64_t>(row, "threads"),  field<int64_t>(row, "shared_bytes"),
+          field<int64_t>(row, "element_bytes"), field<int64_t>(row, "box_rows"), field<int64_t>(row, "box_columns")};
+}
+
 KernelByMapsOfWords kernel_by_maps_of_words(const Json &row) {
-  KernelByMapsOfWords spec;
-  spec.name = field<std::string>(row, "name");
-  spec.threads = field<int64_t>(row, "threads");
-  spec.shared_bytes = field<int64_t>(row, "shared_bytes");
-  spec.element_bytes = field<int64_t>(row, "element_bytes");
-  spec.box_rows = field<int64_t>(row, "box_rows");
-  spec.box_columns = field<int64_t>(row, "box_columns");
-  spec.least_rows = field<int64_t>(row, "least_rows");
-  spec.is_persistent = field<int64_t>(row, "is_persistent") != 0;
+  KernelByMapsOfWords spec{tensor_map_kernel(row), field<int64_t>(row, "least_rows"),
+                           field<int64_t>(row, "is_persistent") != 0, {}};
   for (const Json &operand : rows(row, "operands"))
     spec.operands.push_back(operand_by_map(operand));
   if (spec.operands.empty())
@@ -282,13 +280,7 @@ KernelSpec kernel_spec(const Json &row) {
   spec.fusion = field_or<std::string>(row, "fusion", "");
   if (row.member("by_maps") != nullptr) {
     const Json &by_maps = member_of(row, "by_maps");
-    spec.by_maps = {field<std::string>(by_maps, "name"),
-                    field<int64_t>(by_maps, "threads"),
-                    field<int64_t>(by_maps, "shared_bytes"),
-                    field<int64_t>(by_maps, "element_bytes"),
-                    field<int64_t>(by_maps, "box_rows"),
-                    field<int64_t>(by_maps, "box_columns"),
-                    field<int64_t>(by_maps, "lhs_depth_inside") != 0,
+    spec.by_maps = {tensor_map_kernel(by_maps), field<int64_t>(by_maps, "lhs_depth_inside") != 0,
                     field<int64_t>(by_maps, "rhs_depth_inside") != 0};
   }
   if (row.member("by_maps_of_words") != nullptr)

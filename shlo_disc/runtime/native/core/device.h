@@ -20,13 +20,17 @@ namespace disc {
 
 struct CallSpec;
 
-/// A kernel of matrix products that is told its sides as tensor maps, before the words of the one that takes any sides.
-struct KernelByMaps {
+/// A kernel that is told operands as tensor maps, before the words of the one that takes any operands.
+struct TensorMapKernel {
   std::string name;
   int64_t threads = 1;      // of a block
   int64_t shared_bytes = 0; // of a block, beyond what it declares
   int64_t element_bytes = 1;
-  int64_t box_rows = 1, box_columns = 1; // of a box of a matrix; its columns are neighbours in memory
+  int64_t box_rows = 1, box_columns = 1; // of a box of an operand; its columns are neighbours in memory
+};
+
+/// One of matrix products, whose sides are the operands.
+struct KernelByMaps : TensorMapKernel {
   bool lhs_depth_inside = false, rhs_depth_inside = false; // neighbours in memory are those along k
 };
 
@@ -51,16 +55,10 @@ struct OperandByMap {
   std::vector<Axis> axes;
 };
 
-/// A kernel that is told some operands as tensor maps, before the words of the one that takes any operands, from which
-/// the maps are made.
-struct KernelByMapsOfWords {
-  std::string name;
-  int64_t threads = 1;      // of a block
-  int64_t shared_bytes = 0; // of a block, beyond what it declares
-  int64_t element_bytes = 1;
-  int64_t box_rows = 1, box_columns = 1; // of a box of an operand; its columns are neighbours in memory
-  int64_t least_rows = 0;                // of the first operand: with fewer, the other kernel is better
-  bool is_persistent = false;            // blocks work on tile after tile
+/// One of a launch, whose maps are made from the words.
+struct KernelByMapsOfWords : TensorMapKernel {
+  int64_t least_rows = 0;     // of the first operand: with fewer, the other kernel is better
+  bool is_persistent = false; // blocks work on tile after tile
   std::vector<OperandByMap> operands;
 };
 

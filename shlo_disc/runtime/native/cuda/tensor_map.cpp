@@ -46,11 +46,6 @@ Tensor operand_of(const OperandByMap &operand, std::span<const int64_t> words, i
   return tensor;
 }
 
-/// The sizes of boxes, and of their elements.
-struct Boxes {
-  int64_t element_bytes, rows, columns;
-};
-
 /// Sizes in elements, and from the second axis on strides in bytes, as the driver is told them.
 struct Extents {
   std::vector<uint64_t> sizes, strides;
@@ -79,13 +74,13 @@ std::optional<Extents> extents_of(const Tensor &tensor, uint64_t element_bytes) 
   return found.strides[0] < row ? std::nullopt : std::optional(found);
 }
 
-std::optional<TensorMap> map_of(const Tensor &tensor, const Boxes &of) {
+std::optional<TensorMap> map_of(const Tensor &tensor, const TensorMapKernel &of) {
   std::optional<Extents> extents = extents_of(tensor, static_cast<uint64_t>(of.element_bytes));
   if (!extents)
     return std::nullopt;
   auto rank = static_cast<unsigned>(tensor.axes.size());
   std::vector<unsigned> boxes(rank, 1), steps(rank, 1);
-  boxes[0] = static_cast<unsigned>(of.columns), boxes[1] = static_cast<unsigned>(of.rows);
+  boxes[0] = static_cast<unsigned>(of.box_columns), boxes[1] = static_cast<unsigned>(of.box_rows);
   const Driver &driver = Driver::instance();
   TensorMap map{};
   int type = of.element_bytes == 1 ? kBytes : kWordsOf16Bits;
@@ -100,19 +95,17 @@ std::optional<TensorMap> map_of(const Tensor &tensor, const Boxes &of) {
 } // namespace
 
 std::optional<std::array<TensorMap, 2>> tensor_maps_of(const DiscProduct &product, const KernelByMaps &spec) {
-  Boxes boxes{spec.element_bytes, spec.box_rows, spec.box_columns};
-  std::optional<TensorMap> lhs = map_of(side_of(product, true, spec.lhs_depth_inside), boxes);
-  std::optional<TensorMap> rhs = lhs ? map_of(side_of(product, false, spec.rhs_depth_inside), boxes) : std::nullopt;
+  std::optional<TensorMap> lhs = map_of(side_of(product, true, spec.lhs_depth_inside), spec);
+  std::optional<TensorMap> rhs = lhs ? map_of(side_of(product, false, spec.rhs_depth_inside), spec) : std::nullopt;
   return rhs ? std::optional(std::array{*lhs, *rhs}) : std::nullopt;
 }
 
 std::optional<std::vector<TensorMap>> tensor_maps_of(std::span<const int64_t> words, const KernelByMapsOfWords &spec) {
   if (spec.operands[0].axes[1].size.among(words) < spec.least_rows)
     return std::nullopt;
-  Boxes boxes{spec.element_bytes, spec.box_rows, spec.box_columns};
   std::vector<TensorMap> maps;
   for (const OperandByMap &operand : spec.operands) {
-    std::optional<TensorMap> map = map_of(operand_of(operand, words, spec.element_bytes), boxes);
+    std::optional<TensorMap> map = map_of(operand_of(operand, words, spec.element_bytes), spec);
     if (!map)
       return std::nullopt;
     maps.push_back(*map);
