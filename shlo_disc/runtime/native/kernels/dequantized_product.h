@@ -116,11 +116,6 @@ struct Method {
     int64_t of_register = wide ? avx512::V::kLanes : avx2::V::kLanes;
     lanes = !has_tiles && m <= most && w.has_words(4 * of_register) ? of_register : 0;
   }
-
-private:
-  static bool has_avx2() {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  }
 };
 
 /// C = A W of one matrix: dense rows of A and of C.

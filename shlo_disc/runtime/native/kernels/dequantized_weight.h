@@ -128,9 +128,8 @@ private:
   }
 
   void copy_bytes(int64_t first, int64_t step, int64_t count, float *target) const {
-    static const bool has_vectors = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     bool is_signed = dtype_ == "i8";
-    if (step == 1 && has_vectors) {
+    if (step == 1 && has_avx2()) {
       static const float one = 1, zero = 0;
       static const Table none{};
       const auto &kernels = avx2::kKernels[static_cast<size_t>(is_signed ? Code::kI8 : Code::kU8)][0];

@@ -41,7 +41,7 @@ bool is_narrow(const DiscDot &dot) {
   return reads_in_place || (dot.n < columns && dot.n * divide_up(dot.m, columns) < dot.m);
 }
 
-/// What computes C = A B; not what becomes of C, unless it says so.
+/// What computes C = A B; not what becomes of C, but for the ways that run epilogues of tiles.
 using Multiply = void (*)(ThreadPool &pool, const DiscDot &dot);
 
 /// A product of few rows or columns whose sums only its epilogue sees: pieces along the longer side of C, each in a
@@ -51,8 +51,8 @@ public:
   PiecesOfSums(ThreadPool &pool, const DiscDot &dot, Multiply multiply)
       : pool_(pool), dot_(dot), multiply_(multiply), by_rows_(dot.m > dot.n), size_(by_rows_ ? dot.m : dot.n),
         other_(by_rows_ ? dot.n : dot.m) {
-    int64_t even = divide_up(size_, 4 * pool.size() * kShortest) * kShortest;
-    length_ = std::min(kMostSums / other_ / kShortest * kShortest, even);
+    int64_t even = divide_up(size_, 4 * pool.size() * kEpilogueColumns) * kEpilogueColumns;
+    length_ = std::min(kMostSums / other_ / kEpilogueColumns * kEpilogueColumns, even);
     pieces_ = divide_up(size_, length_);
   }
 
@@ -68,7 +68,6 @@ public:
 
 private:
   static constexpr int64_t kMostSums = 3 * 2048;
-  static constexpr int64_t kShortest = 64;
 
   void run_piece(int64_t index) const {
     alignas(64) thread_local double sums[kMostSums]; // of 4 or 8 bytes
@@ -95,7 +94,7 @@ private:
   int64_t size_, other_, length_ = 1, pieces_ = 1;
 };
 
-/// Products of one A, one after the other, by a way that runs epilogues of tiles or does not.
+/// Products of one A, one after the other. Whether `multiply` runs epilogues of tiles: `runs_epilogues`.
 void run_each(ThreadPool &pool, const DiscDot &first, Multiply multiply, bool runs_epilogues) {
   for (const DiscDot *dot = &first; dot != nullptr; dot = dot->next) {
     if (has_tile_epilogue(*dot) && !runs_epilogues) {

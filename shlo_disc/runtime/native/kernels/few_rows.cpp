@@ -25,11 +25,9 @@ constexpr int64_t kLineBytes = 64;           // of the cache: where items' colum
 constexpr int64_t kMostDots = 18;            // rows of A for dot products; from there on packing B pays
 constexpr int64_t kFewestTerms = 128;        // of a dot product; shorter ones take no longer by tiles
 constexpr int64_t kChunkBytes = 16 << 10;    // of a row of A used together, in dot products
-constexpr int64_t kPartOfEpilogue = 64;      // columns that parts for an epilogue are multiples of, as it takes whole vectors
 constexpr int64_t kSumsBytes = kStagedRows * kWidestPanelBytes; // of dot products that an epilogue takes
-constexpr int64_t kMostStrips = 128;         // rows of A for strips, whose copies the scratch holds
+constexpr int64_t kMostStrips = 128;         // rows of A for strips, which take less time than packing B for a call
 constexpr int64_t kMostTiles = 3;            // of rows of A, for which B is read where it lies
-constexpr int64_t kRowsByStrips = 128;       // of A, at least, where strips take less time than packed tiles
 constexpr int64_t kRowsOfSmall = 36;         // the same where B is small
 constexpr int64_t kSmallBytes = 256 << 10;   // of B, below which tiles take no longer than strips
 constexpr int64_t kUncachedBytes = 24 << 20; // of B, from where on it is taken to come from memory
@@ -41,9 +39,8 @@ constexpr int64_t kMostLongRows = 48;        // rows of A whose sums for such a 
 constexpr int64_t kShortRowBytes = 3 << 10;  // read in one go with more rows of A
 constexpr int64_t kApartBytes = 9 * kLineBytes; // of rows of sums, which lie in other lines of the cache
 static_assert(kMostDots * kChunkBytes <= kBlockBytes);
-static_assert(kMostDots * kPartOfEpilogue * 8 <= kSumsBytes);
-static_assert(kPartOfEpilogue * 4 % kWidestPanelBytes == 0 && kRowBytes % (kPartOfEpilogue * 8) == 0);
-static_assert(kShortRowBytes % (kPartOfEpilogue * 8) == 0);
+static_assert(kMostDots * kEpilogueColumns * 8 <= kSumsBytes);
+static_assert(kRowBytes % (kEpilogueColumns * 8) == 0 && kShortRowBytes % (kEpilogueColumns * 8) == 0);
 static_assert(std::max(kMostSums, kMostWideSums) <= row_sums::kMostRows);
 static_assert(kMostLongRows * (kRowBytes + kApartBytes) <= kBlockBytes);
 static_assert(kMostStrips * (kShortRowBytes + kApartBytes) <= kBlockBytes);
@@ -58,11 +55,6 @@ enum class Way {
   kSums,   // of whole dense rows of B
 };
 
-bool supports_avx2() {
-  static const bool does = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  return does;
-}
-
 /// Whether the program and the processor have registers of 512 bits.
 bool is_wide(const DiscDot &dot) {
   static const bool has = __builtin_cpu_supports("avx512f");
@@ -73,7 +65,7 @@ bool is_wide(const DiscDot &dot) {
 /// vectors is part of it, so that one program has the same results on all processors.
 Way way_of(const DiscDot &dot) {
   int64_t size = dot.format == 0 ? 4 : 8, tile_bytes = dot.tile_columns * size;
-  if (dot.format > 1 || tile_bytes < kNarrowestBytes || !supports_avx2())
+  if (dot.format > 1 || tile_bytes < kNarrowestBytes || !has_avx2())
     return Way::kNone;
   if (dot.b_k == 1 && dot.k >= kFewestTerms && dot.m <= kMostDots)
     return Way::kDots;
@@ -125,7 +117,7 @@ private:
 
   /// The first column of a group.
   int64_t cut(int64_t group) const {
-    int64_t unit = has_tile_epilogue(dot_) ? kPartOfEpilogue : way_ == Way::kDots ? 1 : kLineBytes / kSize;
+    int64_t unit = has_tile_epilogue(dot_) ? kEpilogueColumns : way_ == Way::kDots ? 1 : kLineBytes / kSize;
     return std::min(dot_.n, share(divide_up(dot_.n, unit), groups_, group) * unit);
   }
 
@@ -134,7 +126,7 @@ private:
     Part part{item / groups_, cut(item % groups_), 0};
     int64_t past = cut(item % groups_ + 1), most = most_columns();
     if (way_ == Way::kDots)
-      most = has_tile_epilogue(dot_) ? kSumsBytes / kSize / dot_.m / kPartOfEpilogue * kPartOfEpilogue : past;
+      most = has_tile_epilogue(dot_) ? kSumsBytes / kSize / dot_.m / kEpilogueColumns * kEpilogueColumns : past;
     for (; part.first < past; part.first += part.columns) {
       part.columns = std::min(most, past - part.first);
       way_ == Way::kDots ? multiply_vectors(part, scratch) : add_rows(part, scratch);
@@ -150,6 +142,7 @@ private:
   T *result(const Part &part) const {
     return static_cast<T *>(dot_.c) + batch_offset(dot_, part.entry, dot_.c_batch) + part.first * dot_.c_n;
   }
+  /// The epilogue of complete sums.
   void finish(const Part &part, const T *sums, int64_t step) const {
     run_tile_epilogue(dot_, part.entry * dot_.m, dot_.m, sums, step, part.first, part.first + part.columns);
   }
@@ -245,7 +238,7 @@ private:
 
 int64_t most_rows_in_place(const DiscDot &dot) {
   bool is_small = dot.k * dot.b_k * (dot.format == 0 ? 4 : 8) < kSmallBytes;
-  int64_t by_strips = dot.format > 1 || dot.b_n != 1 ? 0 : is_small ? kRowsOfSmall : kRowsByStrips;
+  int64_t by_strips = dot.format > 1 || dot.b_n != 1 ? 0 : is_small ? kRowsOfSmall : kMostStrips;
   return std::max(kMostTiles * dot.tile_rows, by_strips);
 }
 

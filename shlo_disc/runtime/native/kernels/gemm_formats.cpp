@@ -137,12 +137,16 @@ struct F16 {
   }
 };
 
-/// The first ones by instructions that not all processors have; returns how many.
-DISC_AVX2 int64_t widen_first(const F16 *source, int64_t count, float *target) {
+/// The first ones, a vector at a time; returns how many.
+DISC_AVX2 int64_t widen_vectors(const F16 *source, int64_t count, float *target) {
   int64_t i = 0;
   for (; i + 8 <= count; i += 8)
     _mm256_storeu_ps(target + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(source + i))));
   return i;
+}
+
+int64_t widen_first(const F16 *source, int64_t count, float *target) {
+  return has_avx2() ? widen_vectors(source, count, target) : 0;
 }
 
 /// Other elements take few instructions of any processor.
@@ -150,10 +154,7 @@ template <typename From, typename To> int64_t widen_first(const From *, int64_t,
 
 template <typename From, typename To> void widen(const From *source, int64_t stride, int64_t count, To *target) {
   constexpr int64_t together = 16; // a constant number, so that the compiler makes vectors of them
-  int64_t i = 0;
-  static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
-  if (has_avx2 && stride == 1)
-    i = widen_first(source, count, target);
+  int64_t i = stride == 1 ? widen_first(source, count, target) : 0;
   for (; stride == 1 && i + together <= count; i += together)
     for (int64_t j = 0; j < together; ++j)
       target[i + j] = static_cast<To>(source[i + j]);

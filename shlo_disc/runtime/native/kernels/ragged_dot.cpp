@@ -43,7 +43,6 @@ struct Bfloat16 {
   uint16_t bits;
 };
 
-#define DISC_CONVERTS __attribute__((target("avx2,fma,f16c")))
 #define DISC_INLINE __attribute__((always_inline)) inline // compiled for the processors that its caller is for
 
 DISC_INLINE float widened(float value) { return value; }
@@ -58,7 +57,7 @@ DISC_INLINE void narrow(float value, Bfloat16 &target) { target.bits = to_bf16(v
 
 /// Copies a matrix of any element type; its rows or its columns are dense.
 template <typename S, typename T>
-DISC_CONVERTS void copy_widened(const S *source, int64_t row_stride, int64_t column_stride, T *target,
+DISC_AVX2 void copy_widened(const S *source, int64_t row_stride, int64_t column_stride, T *target,
                                 int64_t target_step, int64_t rows, int64_t columns) {
   if (column_stride == 1)
     for (int64_t i = 0; i < rows; ++i)
@@ -126,7 +125,7 @@ template <typename R> void copy_row(const R *source, R *target, int64_t count, b
 }
 
 template <typename T, typename R>
-DISC_CONVERTS void store_sums(const T *sums, R *target, int64_t target_step, const Part &part) {
+DISC_AVX2 void store_sums(const T *sums, R *target, int64_t target_step, const Part &part) {
   alignas(kLineBytes) R narrowed[kRowBytes / sizeof(T)];
   for (int64_t i = 0; i < part.rows; ++i) {
     const T *row = sums + i * kSumsStep<T>;
@@ -219,8 +218,7 @@ public:
     product_.b_k = flips_rhs ? 1 : columns_, product_.b_n = flips_rhs ? product_.k : 1;
     rows_ = rows;
     int64_t bits = call.spec.attribute("vector_bits");
-    bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-    plain_ = bits < 256 || !has_avx2;
+    plain_ = bits < 256 || !has_avx2();
     wide_ = bits >= 512 && __builtin_cpu_supports("avx512f");
   }
 

@@ -23,6 +23,7 @@ constexpr int64_t kNarrowestBytes = 64;        // of a tile's row: two registers
 constexpr int64_t kFewestOfRange = 64;         // rows of B
 constexpr int64_t kSumsBytes = 256 << 10;      // of an item: a quarter of a core's second cache
 constexpr int64_t kColumnsOfPiece = 2048;      // of C, whose sums of all ranges are added together
+static_assert(kColumnsOfPiece % kEpilogueColumns == 0);
 constexpr int64_t kWorkOfPiece = 1 << 14;      // sums that pay for handing them to another thread
 
 /// The sums of each range of rows of B, then those of all ranges.
@@ -107,9 +108,8 @@ template <typename T> bool run_as(ThreadPool &pool, const DiscDot &dot) {
 } // namespace
 
 bool streams_rows(const DiscDot &dot) {
-  static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   int64_t size = dot.format == 0 ? 4 : 8;
-  return has_avx2 && dot.format <= 1 && dot.packed == nullptr && dot.batch_rank == 0 && dot.b_n == 1 && dot.m > 0 &&
+  return has_avx2() && dot.format <= 1 && dot.packed == nullptr && dot.batch_rank == 0 && dot.b_n == 1 && dot.m > 0 &&
          dot.m <= row_sums::kMostRows && dot.n >= kFewestColumns && dot.b_k >= dot.n &&
          dot.tile_columns * size >= kNarrowestBytes && dot.k * dot.b_k * size >= kFewestBytes;
 }

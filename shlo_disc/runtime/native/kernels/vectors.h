@@ -14,6 +14,13 @@
 
 namespace disc {
 
+/// Whether the processor has the instructions of DISC_AVX2.
+inline bool has_avx2() {
+  static const bool has =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  return has;
+}
+
 /// `first(count)` is the mask of the first elements, 1 to all.
 template <typename T> struct Vector256;
 template <> struct Vector256<float> {
