@@ -35,7 +35,7 @@ class Scaled(NamedTuple):
 
 
 def scaled_integers(read: Read) -> Scaled | None:
-    """What a value is as scaled integers; None where it is none of the forms."""
+    """The form of a value as scaled integers; None where it is none of them."""
     if (integers := elements_of(read)) is not None:
         return Scaled(integers, None)
     ops: tuple[ir.Operation, ...] = ()
