@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack, ove
 from shlo_disc.api.jit import Arguments, Jitted
 from shlo_disc.api.refused import refuse_compiled, refuse_no_function, refuse_tensors, refuses_torch
 from shlo_disc.driver.compiling import compile_read
+from shlo_disc.driver.garbage import fewer_collections
 from shlo_disc.driver.recording import record_read
 from shlo_disc.errors import OptionError
 from shlo_disc.importer.program import read
@@ -96,7 +97,7 @@ def compile(
         return compile_exported(program, options, target)
     refuse_compiled(program)
     refuse_tensors([args, kwargs])
-    with showing(getattr(program, "__name__", ""), options.has_progress):
+    with showing(getattr(program, "__name__", ""), options.has_progress), fewer_collections():
         return _compile(program, target, options, args, kwargs, constraints)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from shlo_disc.driver.cache import CompileCache, cache_key, open_cache
 from shlo_disc.driver.code_pages import note_compile, note_reading
 from shlo_disc.driver.executable import Executable
+from shlo_disc.driver.garbage import fewer_collections
 from shlo_disc.driver.recovery import compile_program
 from shlo_disc.errors import ArtifactError, OptionError
 from shlo_disc.importer.program import read
@@ -43,7 +44,8 @@ def compile_read(
     reading = time.perf_counter() - started
     check_target(target)
     note_reading()
-    with showing(read.exported.fun_name if isinstance(read, JaxProgram) else "", options.has_progress):
+    name = read.exported.fun_name if isinstance(read, JaxProgram) else ""
+    with showing(name, options.has_progress), fewer_collections():  # of what the first compile imports, too
         return _compile_read(read, options, target, started, reading, context)
 
 

@@ -28,6 +28,7 @@ from shlo_disc.shape_dialect.utils.collectives import counts_of
 from shlo_disc.shape_dialect.utils.regions import terminator_of
 
 from .data_sizes import open_data_sizes
+from .entry_arguments import functions_as_arguments
 from .normalise import choose_platform, entry_function, global_constant_names, normalise
 from .parse import name_of, parse_program, parse_trusted
 from .support import check_signature_supported, check_supported
@@ -199,6 +200,7 @@ def _finish(
     """
     names = global_constant_names(module)
     normalise(module)
+    functions_as_arguments(entry_function(module), of.functions)
     if symbolic:
         make_symbolic(entry_function(module))
     check_supported(module, entry_function(module), of.is_own)

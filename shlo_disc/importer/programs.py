@@ -69,7 +69,8 @@ class TextProgram(NamedTuple):
     participants: how many devices run it together; 1 for a program that runs alone. limits: as for JaxProgram.
     is_own: a translation of ours, which may have ops by which sizes are read from data. parameters: as for JaxProgram.
     axes: for each argument the order of axes in which it takes a weight of the user's, () for that of the weight.
-    weights: how many of the first arguments are weights, which `bind` fixes.
+    weights: how many of the first arguments are weights, which `bind` fixes. functions: the numbers of the functions of
+    Python that it calls, which become as many arguments behind its own: each process has other numbers.
     """
 
     data: str | bytes
@@ -82,6 +83,7 @@ class TextProgram(NamedTuple):
     parameters: tuple[str, ...] = ()
     axes: tuple[tuple[int, ...], ...] = ()
     weights: int = 0
+    functions: tuple[int, ...] = ()
 
     def trees(self) -> tuple[Any, Any]:
         """There are none: arguments and results are flat."""

@@ -35,8 +35,8 @@ from shlo_disc.options import CPU, CUDA, Options, architecture_for
 from shlo_disc.runtime import AllocationError, Artifact, LoadedExecutable
 from shlo_disc.runtime.clients import client, gpu_client
 from shlo_disc.runtime.cuda_libraries import nccl_names
-from shlo_disc.runtime.native_module import CallCount, open_nccl, plugin_programs
-from shlo_disc.shape_dialect.custom_calls import register_custom_call
+from shlo_disc.runtime.native_module import CallCount, open_nccl, plugin_programs, read_program
+from shlo_disc.shape_dialect.custom_calls import PYTHON_CALLBACK, register_custom_call
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from . import layouts, observation
@@ -153,7 +153,19 @@ def _prepared(program: bytes, max_programs: int, participants: int) -> Iterator[
         observation.before_compile(program, max_programs)
     with _COMPILING, _CONTEXTS.borrow(len(program)) as context:
         options = Options(opt_level=0) if participants == 1 and _is_tiny(program, context) else Options()
-        yield TextProgram(program, trusted=True, has_tokens=True, participants=participants), options, context
+        functions = _functions_of(program)
+        read = TextProgram(program, trusted=True, has_tokens=True, participants=participants, functions=functions)
+        yield read, options, context
+
+
+def _functions_of(program: bytes) -> tuple[int, ...]:
+    """The numbers of the functions of Python that a program calls, as the table of programs passes them."""
+    if PYTHON_CALLBACK.encode() not in program:
+        return ()
+    try:
+        return tuple(read_program(program, with_places=False)["functions"])
+    except ValueError:  # the table cannot read it either, and passes none
+        return ()
 
 
 def for_one_device(program: bytes) -> bytes:

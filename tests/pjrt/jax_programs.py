@@ -354,6 +354,34 @@ def callbacks_in_branches_and_loops() -> None:
 
 
 @check
+def callbacks_of_several_traces() -> None:
+    """A trace has functions of its own, and needs no compile; what calls one function twice is another program."""
+
+    def call(function: Any) -> Any:
+        return jax.jit(lambda x: jax.pure_callback(function, jax.ShapeDtypeStruct(x.shape, x.dtype), x))
+
+    def calls(*functions: Any) -> Any:
+        inner = {f: call(f) for f in functions}
+        return jax.jit(lambda x: jnp.stack([inner[f](x + i) for i, f in enumerate(functions)]))
+
+    def count() -> int:
+        counts = plugin_programs().counts
+        return counts["compiled"] + counts["compiled_symbolic"]
+
+    x = np.arange(3, dtype=np.float32)
+    programs = [(np.sin, np.cos), (np.cos, np.tanh), (np.exp, np.exp), (np.tanh, np.sin)]
+    kept, counts = [calls(*functions) for functions in programs], []
+    for _ in range(2):
+        for program, functions in zip(kept, programs, strict=True):
+            wanted = np.stack([f(x + i) for i, f in enumerate(functions)])
+            np.testing.assert_allclose(program(x), wanted, rtol=1e-6)
+            counts.append(count())
+    if PLATFORM == "shlo_disc":
+        compiled = np.diff(counts).tolist()
+        assert compiled[0] == 0 and sum(compiled[2:]) == 0, compiled
+
+
+@check
 def a_callback_that_fails() -> None:
     def refuse(_: Any) -> Any:
         raise ValueError("not this one")

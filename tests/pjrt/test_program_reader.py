@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from jax import lax
 
+from shlo_disc.runtime import callbacks
+from shlo_disc.runtime.callbacks import install_for_exports
 from shlo_disc.runtime.native_module import read_program
 from tests.pjrt.streams import artifact
 
@@ -106,7 +108,7 @@ def test_constants() -> None:
 
     def constants_of(*values: Any) -> list[list[int]]:
         found = of(lambda x: [x.sum() + v for v in values], (2,))
-        return [found["numbers"][start : start + count] for start, count, _ in found["constants"]]
+        return [found["numbers"][start : start + count] for start, count, *_ in found["constants"]]
 
     one = np.float32(1).view(np.int32)
     assert [int(one)] in constants_of(np.float32(1))
@@ -115,6 +117,35 @@ def test_constants() -> None:
     other[77] += 1
     assert len({str(constants_of(t)) for t in (table, other)}) == 2
     assert constants_of(table) == constants_of(table.copy())
+
+
+@pytest.fixture
+def plugin_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What JAX lowers for the processor calls Python as programs of the plugin do."""
+    install_for_exports()
+    monkeypatch.setattr(callbacks, "_platforms", {"cpu"})
+
+
+def call_in_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of JAX, called by its callers, that calls one of Python."""
+    return jax.jit(lambda x: jax.pure_callback(function, jax.ShapeDtypeStruct((3,), jnp.float32), x))
+
+
+@pytest.mark.usefixtures("plugin_callbacks")
+def test_numbers_of_functions_are_none_of_the_program() -> None:
+    """Each trace has others. Which calls have the same one is a number."""
+    traces = []
+    for _ in range(2):
+        sine, cosine = call_in_function(np.sin), call_in_function(np.cos)
+        traces.append(of(lambda x, f=sine, g=cosine: [f(x), g(x), f(-x)], (3,)))
+    first, second = traces
+    assert (first["skeleton"], first["numbers"]) == (second["skeleton"], second["numbers"])
+    assert len({*first["functions"], *second["functions"]}) == 4
+    named = [first["numbers"][number] for number, *_, names_function in first["constants"] if names_function]
+    assert named == [0, 1, 0]
+    others = [call_in_function(np.sin) for _ in range(3)]
+    assert of(lambda x: [f(-x if f is others[2] else x) for f in others], (3,))["numbers"] != first["numbers"]
+    assert of(lambda x: x + 1, (3,))["functions"] == []
 
 
 def test_places_are_where_mlir_has_the_numbers() -> None:

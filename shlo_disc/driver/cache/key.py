@@ -43,7 +43,7 @@ def cache_key(program: Program, options: Options) -> str:
 
 def _program_parts(program: Program) -> list[bytes]:
     if isinstance(program, TextProgram):
-        stated = program.participants, program.parameters, program.axes, program.weights
+        stated = program.participants, program.parameters, program.axes, program.weights, len(program.functions)
         data = _bytes(program.data)
         return [b"text", without_places(data) if program.trusted else data, *map(_bytes, stated)]
     exported = program.exported

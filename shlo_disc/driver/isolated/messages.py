@@ -41,7 +41,8 @@ def read_program_message(said: dict[str, Any], data: bytes) -> Importable:
     is_text = said.pop("is_text")
     said["limits"] = None if said["limits"] is None else Limits(*said["limits"])
     if "signature" not in said:
-        said["parameters"], said["axes"] = tuple(said["parameters"]), tuple(map(tuple, said["axes"]))
+        said |= {"parameters": tuple(said["parameters"]), "axes": tuple(map(tuple, said["axes"]))}
+        said["functions"] = tuple(said["functions"])
         return TextProgram(data.decode(errors="surrogatepass") if is_text else data, **said)
     hidden = {int(position): str(name) for position, name in said.pop("hidden")}
     return DescribedProgram(data, _read_signature(said.pop("signature")), hidden, **said)

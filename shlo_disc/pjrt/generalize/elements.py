@@ -25,6 +25,8 @@ def choose_elements(expressions: Expressions, position: int) -> bool:
     """
     samples = expressions.samples
     numbers = samples.elements[position]
+    if position in samples.functions:
+        return False
     if all(samples.is_fixed(n) for n in numbers):
         for number in numbers:
             count = _trip_count(expressions, position, number)

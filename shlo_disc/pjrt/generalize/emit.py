@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from shlo_disc.importer.entry_arguments import add_arguments, set_function_type
 from shlo_disc.shape_dialect.custom_calls import find_custom_call
 from shlo_disc.shape_dialect.dialect.ops import ShapeOp, integer_attr
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, Dims, dims_attr, dims_of_attr
@@ -22,7 +23,6 @@ from shlo_disc.shape_dialect.utils.called_operations import CALLS
 from shlo_disc.shape_dialect.utils.locations import source_line
 
 from .expressions import Expressions
-from .relations import terminator
 from .samples import NotGeneralError
 
 _SIZES, _HIDDEN = "shlo_disc.sizes", "shlo_disc.hidden"
@@ -57,7 +57,7 @@ class Emission:
         for position in sorted(self.samples.plain, reverse=True):
             self.samples.operations[position].operation.erase()
         for function in functions:
-            _set_function_type(function)
+            set_function_type(function)
 
     def _rewrite(self, op: ir.OpView, position: int) -> bool:
         """Replace an op where that is needed."""
@@ -187,12 +187,6 @@ def _placeholder(target: str, type_: ir.Type, attributes: dict[str, ir.Attribute
     return create("custom_call", type_, [], {"call_target_name": ir.StringAttr.get(target), **attributes})
 
 
-def _set_function_type(function: ir.OpView) -> None:
-    block = function.regions[0].blocks[0]
-    kind = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in terminator(block).operands])
-    function.attributes["function_type"] = ir.TypeAttr.get(kind)
-
-
 def _shape(dims: ir.Attribute, type_: ir.Type) -> Any:
     """A `disc.shape`. Its own class takes an attribute without elements for none."""
     return ir.Operation.create(ShapeOp.OPERATION_NAME, [type_], attributes={"dims": dims}).result
@@ -211,14 +205,10 @@ def finish(function: ir.OpView, given: Dims) -> list[Dims]:
         if _target_of(op) == _HIDDEN:
             hidden[op.attributes["number"].value] = op.results[0].type, dims_of_attr(op.attributes["sizes"])
     sizes = [(*given, Expr.const(0))] if given else []
-    if "arg_attrs" in function.attributes:
-        known = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
-        more = [ir.DictAttr.get({})] * (len(hidden) + len(sizes))
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get([*known, *more])
     with function.location:
-        arguments = {number: block.add_argument(hidden[number][0], function.location) for number in sorted(hidden)}
-        for dims in sizes:
-            block.add_argument(_tensor(dims, ir.IntegerType.get_signless(8)), function.location)
+        more = [hidden[number][0] for number in sorted(hidden)]
+        added = add_arguments(function, [*more, *(_tensor(dims, ir.IntegerType.get_signless(8)) for dims in sizes)])
+    arguments = dict(zip(sorted(hidden), added, strict=False))
     for op in calls:
         if _target_of(op) == _HIDDEN:
             form: ir.Value = arguments[op.attributes["number"].value]
@@ -227,7 +217,6 @@ def finish(function: ir.OpView, given: Dims) -> list[Dims]:
                 form = _shape(op.attributes["sizes"], op.results[0].type)
         op.results[0].replace_all_uses_with(form)
         op.operation.erase()
-    _set_function_type(function)
     return [*(hidden[number][1] for number in sorted(hidden)), *sizes]
 
 

@@ -40,6 +40,7 @@ class Samples:
         the operations that are plain, or what they make of them.
     uses: for each of the operands' numbers, which are sizes that a value is used with, that of its origin.
     elements, constants: the numbers of a constant's elements, and which of the constants it is.
+    functions: the positions of the constants that name functions of Python, which are none of the program's numbers.
     """
 
     def __init__(self, programs: Sequence[bytes], context: ir.Context):
@@ -66,7 +67,9 @@ class Samples:
         self._place()
         positions = sorted(self.elements)
         self.constants = {position: i for i, position in enumerate(positions)}
-        self.splats = {position for position, row in zip(positions, lead["constants"], strict=True) if row[2]}
+        rows = list(zip(positions, lead["constants"], strict=True))
+        self.splats = {position for position, (*_, is_splat, _) in rows if is_splat}
+        self.functions = {position for position, (*_, names_function) in rows if names_function}
 
     def is_fixed(self, number: int) -> bool:
         """Tells whether the number is the same in all programs."""

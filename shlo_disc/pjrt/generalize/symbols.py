@@ -43,7 +43,8 @@ def constants_of(samples: Samples, relations: Relations, symbols: Collection[int
     """
     root = relations.root
     free = {root(n) for n in symbols}
-    same = (n for n in range(len(samples.values)) if samples.is_fixed(n) and root(n) not in free)
+    functions = {n for position in samples.functions for n in samples.elements[position]}
+    same = (n for n in range(len(samples.values)) if samples.is_fixed(n) and root(n) not in free and n not in functions)
     fixed = {samples.values[n][0] for n in same}
     holes = [n for (_, name), numbers in samples.attributes.items() if name == "interior_padding" for n in numbers]
     fixed |= {samples.values[n][0] + 1 for n in holes if samples.is_fixed(n)}

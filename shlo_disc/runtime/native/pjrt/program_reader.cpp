@@ -17,6 +17,7 @@ namespace {
 constexpr size_t most_tokens = 64 << 20;
 constexpr size_t most_numbers = 16 << 20;
 constexpr int most_regions = 128; // in each other, with those of called functions
+constexpr std::string_view python_callback = "shlo_disc_python_callback"; // PYTHON_CALLBACK of custom_calls.py
 
 enum OpPart : uint8_t {
   has_attributes = 1,
@@ -71,6 +72,8 @@ private:
   OpHeader header(Cursor &cursor) const;
   void begin(OpHeader &op);
   bool is_splat(const OpHeader &op);
+  bool calls_python(const OpHeader &op) const;
+  void name_function(ProgramConstant &constant);
   ProgramValue used(uint64_t operand);
   bool is_plain(const OpHeader &op);
   bool is_use(uint64_t origin, uint64_t operand, uint64_t result);
@@ -253,6 +256,29 @@ ProgramValue Reader::used(uint64_t operand) {
   return {values_.new_id(), value.type, value.origin};
 }
 
+/// Whether the first operand of an op is the number of a function of Python.
+bool Reader::calls_python(const OpHeader &op) const {
+  if (bytecode_.ops[op.name].name != "custom_call_v1" || !op.properties)
+    return false;
+  for (Cursor cursor(at(bytecode_.properties, *op.properties)); !cursor.empty();)
+    if (elements_.is_text(cursor.varint(), python_callback))
+      return true;
+  return false;
+}
+
+/// Leaves of the number of a function which one of the program's functions it is.
+void Reader::name_function(ProgramConstant &constant) {
+  if (constant.number_count != 1 || constant.element_bits != 64 || !constant.sizes.empty())
+    return;
+  int64_t &number = program_.numbers[constant.number];
+  auto found = std::ranges::find(program_.functions, number);
+  int64_t position = found - program_.functions.begin();
+  if (found == program_.functions.end())
+    program_.functions.push_back(number);
+  number = position;
+  constant.names_function = true;
+}
+
 void Reader::op(Cursor &cursor, int depth, bool is_called) {
   OpHeader op = header(cursor);
   std::string_view name = bytecode_.ops[op.name].name;
@@ -262,8 +288,11 @@ void Reader::op(Cursor &cursor, int depth, bool is_called) {
     return;
   }
   std::vector<ProgramValue> given;
-  for (uint64_t operand : op.operands)
+  for (uint64_t operand : op.operands) {
     given.push_back(used(operand));
+    if (given.size() == 1 && values_[operand].constant != 0 && calls_python(op))
+      name_function(program_.constants.back());
+  }
   begin(op);
   if (is_plain(op)) {
     values_.define({given[0].id, op.results[0], given[0].origin});

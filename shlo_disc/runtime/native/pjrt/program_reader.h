@@ -14,6 +14,7 @@ struct ProgramConstant {
   int element_bits;
   bool is_splat;
   std::vector<int64_t> sizes;
+  bool names_function = false; // one of `StaticProgram::functions`
 };
 
 /// What a number is, for whoever looks at the program with MLIR. Ops are counted in pre-order.
@@ -30,11 +31,13 @@ struct NumberPlace {
 /// `skeleton` is everything that must be equal; locations and the module's name do not count. Broadcasts that keep the
 /// rank and slices from the start are no ops: each operand has the sizes with which it is used. `numbers` are the sizes
 /// in types, the integers of attributes that state sizes, and the elements of constants: of a splat their bits, of others
-/// 128 bits that depend on all of them.
+/// 128 bits that depend on all of them. Calls of Python find their functions by numbers, which each process and each trace
+/// has of its own: they are in `functions`, and what `numbers` has is their position there.
 struct StaticProgram {
   std::string skeleton;
   std::vector<int64_t> numbers;
   std::vector<ProgramConstant> constants;
+  std::vector<int64_t> functions; // each once, in the order of the program
   size_t first_size = 0, last_size = 0; // the numbers between are the sizes of the arguments of the first function
   std::vector<NumberPlace> places; // filled on request
   std::vector<std::string> ops;    // likewise

@@ -92,6 +92,14 @@ HiddenArgument given_sizes(const std::vector<uint32_t> &given, const std::vector
   return out;
 }
 
+/// The arguments of a program that is compiled as it is, behind those of its callers.
+std::vector<HiddenArgument> functions_of(const StaticProgram &program) {
+  std::vector<HiddenArgument> out;
+  for (const int64_t &number : program.functions)
+    out.push_back({std::string(reinterpret_cast<const char *>(&number), sizeof number), {}});
+  return out;
+}
+
 std::optional<Served> instance_of(const SymbolicProgram &symbolic, const StaticProgram &program, Served::How how) {
   std::optional<std::vector<int64_t>> sizes = symbolic.sizes_of(program);
   if (!sizes || (symbolic.compiled.runs_at && !symbolic.compiled.runs_at(*sizes)))
@@ -136,7 +144,7 @@ Served ProgramTable::compile(std::string_view bytes, std::string_view options, c
   TableExecutable made = compiler.compile(bytes, entry->options);
   ++counts_.compiled;
   keep_static(entry, program, bytes, made);
-  return {made.executable, Served::compiled, {}, {}, {}};
+  return {made.executable, Served::compiled, {}, functions_of(program), {}};
 }
 
 /// Serves a program by what other processes have compiled. Symbolic programs are looked for once.
@@ -146,7 +154,7 @@ std::optional<Served> ProgramTable::recall(const std::shared_ptr<Entry> &entry, 
   if (kept) {
     keep_static(entry, program, bytes, *kept);
     ++counts_.known;
-    return Served{kept->executable, Served::known, {}, {}, {}};
+    return Served{kept->executable, Served::known, {}, functions_of(program), {}};
   }
   if (!compiler.kept_symbolic || entry->is_recalled)
     return std::nullopt;
@@ -209,7 +217,7 @@ std::optional<Served> ProgramTable::serve(const std::shared_ptr<Entry> &entry, c
     for (const Sample &sample : entry->samples)
       if (sample.compiled.executable && sample.numbers == program.numbers) {
         ++counts_.known;
-        return Served{sample.compiled.executable, Served::known, {}, {}, {}};
+        return Served{sample.compiled.executable, Served::known, {}, functions_of(program), {}};
       }
     std::vector<SymbolicProgram> &all = entry->symbolic;
     for (auto symbolic = all.begin(); symbolic != all.end() && !served; ++symbolic)

@@ -53,6 +53,8 @@ struct HiddenArgument {
   std::vector<int64_t> sizes;
 };
 
+/// An executable for a program, with the arguments that it takes after those of its callers: of a program that was
+/// compiled as it is the numbers of its functions, 64 bits each.
 struct Served {
   enum How { compiled, compiled_symbolic, known, instance };
   std::shared_ptr<void> executable;

@@ -33,7 +33,10 @@ nb::object compiler() { return nb::module_::import_(kCompiler); }
 
 /// Throws UNIMPLEMENTED if this Python has no compiler. Without nanobind, which is of no use before that import.
 void import_compiler(const char *what) {
+  bool collects = PyGC_Disable() != 0; // modules are no garbage, and a collection walks through all of JAX
   PyObject *module = PyImport_ImportModule(kCompiler);
+  if (collects)
+    PyGC_Enable();
   if (module) {
     Py_DECREF(module);
     return;

@@ -51,9 +51,10 @@ nb::dict describe(const nb::bytes &bytes, bool with_places) {
     places.append(nb::make_tuple(kinds[place.kind], place.op, index, place.axis, place.region));
   }
   for (const ProgramConstant &constant : program.constants)
-    constants.append(nb::make_tuple(constant.number, constant.number_count, constant.is_splat));
+    constants.append(nb::make_tuple(constant.number, constant.number_count, constant.is_splat, constant.names_function));
   out["places"] = places;
   out["constants"] = constants;
+  out["functions"] = nb::cast(program.functions);
   out["ops"] = nb::cast(program.ops);
   out["starts"] = nb::cast(program.starts);
   return out;
