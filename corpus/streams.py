@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,12 @@ from corpus.registry import STREAM_SIZES, find_entry, use_real_weights
 MARK = "corpus stream: "
 
 
+Turn = tuple[float, float]
+"""Seconds of a size, on the wall clock and of the processor."""
+
+
 def run_stream(client: str, name: str, sizes: Sequence[int]) -> dict[str, Any]:
-    """Build and call an entry at some sizes: the seconds of the processor, and the programs of each function."""
+    """Build and call an entry at some sizes: the seconds of each, and the programs of each function."""
     import jax
 
     from shlo_disc.driver.ledger.book import LEDGER
@@ -28,71 +32,95 @@ def run_stream(client: str, name: str, sizes: Sequence[int]) -> dict[str, Any]:
 
     entry = find_entry(client, name)
     observe_programs(True)
-    start = time.process_time()
+    turns: list[Turn] = []
     for size in sizes:
+        start = time.perf_counter(), time.process_time()
         function, arguments = entry.build(entry.sizes(size))
         jax.block_until_ready(jax.jit(function)(*arguments))
-    seconds = time.process_time() - start
+        turns.append((time.perf_counter() - start[0], time.process_time() - start[1]))
     rows = [[row.name, row.is_users, row.forms, len(row.programs)] for row in LEDGER.rows()]
-    return {"seconds": seconds, "functions": rows}
+    return {"turns": turns, "functions": rows}
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A client's entries together: the programs of the function that has most, and the seconds."""
+    """A client's entries together: the programs of the function that has most, and the seconds of each size."""
 
     client: str
     entries: int
     failed: int
     most: int
     worst: str
-    seconds: float
-    reference_seconds: float
+    turns: tuple[Turn, ...]
+    reference_turns: tuple[Turn, ...]
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """The seconds of the processor for all sizes, of ours and of the reference."""
+        return sum(turn[1] for turn in self.turns), sum(turn[1] for turn in self.reference_turns)
+
+    def ratio(self, first: int, last: int | None = None) -> float:
+        """The ratio on the wall clock over the sizes from the first to before the last position."""
+        theirs = sum(turn[0] for turn in self.reference_turns[first:last])
+        return sum(turn[0] for turn in self.turns[first:last]) / theirs if theirs else math.nan
 
 
 def print_streams(names: Sequence[tuple[str, str]], limit: float) -> int:
     """Print the table of the clients' streams in Markdown. limit: the seconds that an entry may take."""
     clients = sorted({client for client, _ in names if client != "torch"})
-    streams = []
-    print("| client | programs | most programs of a function | shlo_disc | jax.jit | ratio |\n|--|--|--|--|--|--|")
+    ratios = []
+    print("| client | programs | most of a function | shlo_disc | jax.jit | ratio | first size | from the third on |")
+    print("|--|--|--|--|--|--|--|--|")
     for client in clients:
         found = _stream(client, [name for owner, name in names if owner == client], limit)
-        ratio = found.seconds / found.reference_seconds if found.reference_seconds else math.nan
+        ours, theirs = found.seconds
+        row = (ours / theirs if theirs else math.nan, found.ratio(0, 1), found.ratio(2))
         failed = f", {found.failed} failed" if found.failed else ""
         print(
-            f"| {client} | {found.entries}{failed} | {found.most} ({found.worst}) | {found.seconds:.1f} | "
-            f"{found.reference_seconds:.1f} | {ratio:.2f} |",
+            f"| {client} | {found.entries}{failed} | {found.most} ({found.worst}) | {ours:.1f} | {theirs:.1f} | "
+            f"{row[0]:.2f} | {row[1]:.2f} | {row[2]:.2f} |",
             flush=True,
         )
-        streams.append(ratio)
-    known = [ratio for ratio in streams if ratio > 0]
-    if known:
-        print(f"\nGeometric mean: {math.exp(sum(map(math.log, known)) / len(known)):.2f}")
+        ratios.append(row)
+    columns = [[value for value in column if value > 0] for column in zip(*ratios, strict=True)]
+    if all(columns):
+        means = [math.exp(sum(map(math.log, column)) / len(column)) for column in columns]
+        print("\nGeometric means: {:.2f}, first size {:.2f}, from the third on {:.2f}".format(*means))
     return 0
 
 
 def _stream(client: str, names: Sequence[str], limit: float) -> Stream:
-    seconds = reference = 0.0
-    most, worst, failed = 0, "", 0
-    found = [
+    ours, reference = (
         dict(run_apart("corpus.streams", MARK, client, names, limit, {"JAX_PLATFORMS": platforms}))
         for platforms in ("shlo_disc,cpu", "cpu")
-    ]
-    for name in names:
-        ours, theirs = (one.get(name, {}) for one in found)
-        if "error" in ours or "error" in theirs or not ours or not theirs:
-            failed += 1
-            continue
-        seconds, reference = seconds + ours["seconds"], reference + theirs["seconds"]
-        for function, _, forms, programs in ours["functions"]:
+    )
+    return joined(client, names, ours, reference)
+
+
+def joined(client: str, names: Sequence[str], ours: Mapping[str, Any], reference: Mapping[str, Any]) -> Stream:
+    """Join what `run_stream` has said of a client's entries on both platforms, without those that failed on one."""
+    whole = [name for name in names if "turns" in ours.get(name, {}) and "turns" in reference.get(name, {})]
+    most, worst = 0, ""
+    for name in whole:
+        for function, _, forms, programs in ours[name]["functions"]:
             if math.ceil(programs / forms) > most:
                 most, worst = math.ceil(programs / forms), function
-    return Stream(client, len(names), failed, most, worst, seconds, reference)
+    sums = (_sums([of[name]["turns"] for name in whole]) for of in (ours, reference))
+    return Stream(client, len(names), len(names) - len(whole), most, worst, *sums)
+
+
+def _sums(streams: Sequence[Sequence[Turn]]) -> tuple[Turn, ...]:
+    """The seconds of several streams, size by size."""
+    return tuple((sum(t[0] for t in turns), sum(t[1] for t in turns)) for turns in zip(*streams, strict=True))
+
+
+COMPILER = ("pjrt.compile", "pjrt.generalize", "driver.compiler", "lowering_cpu")
+"""Modules of the package that compile."""
 
 
 def load_compiler() -> None:
     """Import what compiles, before entries are forked: a process does so once, whatever it runs."""
-    for name in ("pjrt.compile", "pjrt.generalize", "compiler", "lowering_cpu"):
+    for name in COMPILER:
         importlib.import_module(f"shlo_disc.{name}")
 
 

@@ -121,7 +121,7 @@ def test_constants() -> None:
 
 @pytest.fixture
 def plugin_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What JAX lowers for the processor calls Python as programs of the plugin do."""
+    """Let JAX emit callbacks for the processor as it does for the plugin."""
     install_for_exports()
     monkeypatch.setattr(callbacks, "_platforms", {"cpu"})
 

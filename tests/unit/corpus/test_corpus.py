@@ -15,7 +15,9 @@ import pytest
 from corpus import apart
 from corpus.outcomes import Outcome, differences, read_table, table_text
 from corpus.registry import entry_names
+from corpus.streams import joined, load_compiler, run_stream
 from corpus.trial import _difference
+from shlo_disc.runtime.native_module import observe_programs
 
 ROOT = Path(__file__).resolve().parents[3]
 RIGHT = Outcome("optax", "adamw", "right", 2, 7, 2.94999, 1.8, "")
@@ -108,3 +110,16 @@ def test_each_entry_has_a_process_of_its_own() -> None:
 def test_a_client_that_is_not_installed_fails_with_all_its_entries() -> None:
     found = dict(apart.run_apart("corpus.trial", "mark: ", "no_such_client", ["a", "b"], 5.0, {}))
     assert set(found) == {"a", "b"} and all(outcome["error"] == "error" for outcome in found.values())
+
+
+def test_a_stream_counts_sizes_and_programs() -> None:
+    """An entry of JAX alone, on XLA's CPU: the turns are of each size."""
+    load_compiler()
+    try:
+        said = run_stream("jax_scipy", "convolutions", (5, 8, 9))
+    finally:
+        observe_programs(False)
+    assert len(said["turns"]) == 3 and all(0 < clock < 60 and used >= 0 for clock, used in said["turns"])
+    stream = joined("jax_scipy", ["convolutions", "gone"], {"convolutions": said}, {"convolutions": said})
+    assert (stream.entries, stream.failed, len(stream.turns)) == (2, 1, 3)
+    assert stream.ratio(0, 1) == stream.ratio(2) == 1 and stream.seconds[0] == stream.seconds[1]
