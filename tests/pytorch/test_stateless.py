@@ -107,4 +107,6 @@ def test_under_torch_compile(make: Callable[[], Any], records: bool) -> None:
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
         assert torch.equal(x, other)
         if records:
-            torch.testing.assert_close(*(torch.autograd.grad(y.square().sum(), w) for y in (found, wanted)))
+            gradients = [torch.autograd.grad(y.square().sum(), w)[0] for y in (found, wanted)]
+            # Up to 63 terms of some units that cancel: the error is that of their sum without signs, some hundreds.
+            torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-4)
