@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import threading
 import time
@@ -53,6 +52,8 @@ class Future(Event, Generic[Result]):
         return found
 
     def __await__(self) -> Generator[Any, None, Result]:
+        import asyncio  # whoever awaits has it already; others need not
+
         return asyncio.wrap_future(self._future).__await__()
 
 
