@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from shlo_disc.errors import CompilerError
 from shlo_disc.shape_dialect.custom_calls import PYTHON_CALLBACK
 from shlo_disc.shape_dialect.dense import array_of
 from shlo_disc.shape_dialect.mlir import ir
@@ -47,7 +46,7 @@ def set_function_type(function: ir.OpView) -> None:
 def functions_as_arguments(function: ir.OpView, numbers: Sequence[int]) -> None:
     """Replace the numbers of functions of Python, which constants are, by as many arguments.
 
-    Calls that nothing needs may be gone. Raises CompilerError for a call by another number.
+    Calls that nothing needs may be gone. Any other number is part of the program, as one that it computes.
     """
     if not numbers:
         return
@@ -58,12 +57,9 @@ def functions_as_arguments(function: ir.OpView, numbers: Sequence[int]) -> None:
             if op.operation.name != "stablehlo.custom_call" or _target_of(op) != PYTHON_CALLBACK:
                 continue
             constant = constant_of(op.operands[0])
-            if constant is None:
-                continue  # what computes its number is part of the program
-            number = int(array_of(constant))
-            if number not in arguments:
-                raise CompilerError("a call of Python has a number that the program table did not find")
-            op.operands[0] = arguments[number]
+            number = None if constant is None else int(array_of(constant))
+            if number in arguments:
+                op.operands[0] = arguments[number]
 
 
 def _target_of(op: ir.OpView) -> str:
