@@ -163,16 +163,29 @@ def test_every_writer_is_noticed(program: Any, watch: bool, write: Callable[[np.
     assert not contents.hold()
 
 
+TABLE = 512 * PAGE
+"""The memory whose pages one table of pages has."""
+GIVEN_BACK = {
+    "all": (0, 6 * TABLE), "one table": (2 * TABLE, 3 * TABLE), "several and parts": (TABLE - PAGE, 4 * TABLE - PAGE),
+    "the end of a table": (2 * TABLE - PAGE, 2 * TABLE), "the last table": (5 * TABLE, 6 * TABLE),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("huge", [False, True])
-def test_all_pages_given_back(program: Any, watch: bool, huge: bool) -> None:
-    """Page tables go too: the scan finds a hole."""
-    memory = mmap.mmap(-1, 8 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+@pytest.mark.parametrize("part", GIVEN_BACK)
+@pytest.mark.parametrize("shift", [0, 3 * PAGE + 64])
+def test_pages_given_back(program: Any, watch: bool, huge: bool, part: str, shift: int) -> None:
+    """Page tables go too, and the scan finds a hole. shift: of the array from where a table begins."""
+    memory = mmap.mmap(-1, 8 * TABLE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     memory.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
-    array = np.frombuffer(memory, np.uint8)
+    whole = np.frombuffer(memory, np.uint8)
+    first = -whole.ctypes.data % TABLE
+    array = whole[first + shift : first + 6 * TABLE + shift]
     array[:] = 1
     contents = program.contents_of([array], watch=watch)
-    assert contents.hold()
-    memory.madvise(mmap.MADV_DONTNEED)
+    assert contents.hold() and contents.hold()
+    begin, end = GIVEN_BACK[part]
+    memory.madvise(mmap.MADV_DONTNEED, first + begin, end - begin)
     assert not contents.hold()
 
 
