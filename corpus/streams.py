@@ -114,13 +114,9 @@ def _sums(streams: Sequence[Sequence[Turn]]) -> tuple[Turn, ...]:
     return tuple((sum(t[0] for t in turns), sum(t[1] for t in turns)) for turns in zip(*streams, strict=True))
 
 
-COMPILER = ("pjrt.compile", "pjrt.generalize", "driver.compiler", "lowering_cpu")
-"""Modules of the package that compile."""
-
-
 def load_compiler() -> None:
     """Import what compiles, before entries are forked: a process does so once, whatever it runs."""
-    for name in COMPILER:
+    for name in ("pjrt.compile", "pjrt.generalize", "driver.compiler", "lowering_cpu"):
         importlib.import_module(f"shlo_disc.{name}")
 
 

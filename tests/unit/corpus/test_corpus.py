@@ -119,7 +119,7 @@ def test_a_stream_counts_sizes_and_programs() -> None:
         said = run_stream("jax_scipy", "convolutions", (5, 8, 9))
     finally:
         observe_programs(False)
-    assert len(said["turns"]) == 3 and all(0 < clock < 60 and used >= 0 for clock, used in said["turns"])
+    assert len(said["turns"]) == 3 and all(clock > 0 and used >= 0 for clock, used in said["turns"])
     stream = joined("jax_scipy", ["convolutions", "gone"], {"convolutions": said}, {"convolutions": said})
     assert (stream.entries, stream.failed, len(stream.turns)) == (2, 1, 3)
     assert stream.ratio(0, 1) == stream.ratio(2) == 1 and stream.seconds[0] == stream.seconds[1]
