@@ -24,6 +24,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 os.environ.setdefault("SHLO_DISC_STRICT", "1")
 os.environ.setdefault("SHLO_DISC_CODE_CACHE_DIR", "")  # tests compile what they test
 os.environ.setdefault("SHLO_DISC_TUNING_DIR", "")  # and record nothing
+os.environ.setdefault("SHLO_DISC_INTERPRETED_MICROSECONDS", "0")  # on the plugin as well
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 

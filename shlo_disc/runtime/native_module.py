@@ -28,6 +28,7 @@ available_memory = _native.available_memory
 ProgramTable = _native.ProgramTable
 evaluate_steps = _native.evaluate_steps
 finish_runs = _native.finish_runs
+interpret = _native.interpret
 leave_job = _native.leave_job
 observe_programs = _native.observe_programs
 open_nccl = _native.open_nccl

@@ -147,13 +147,18 @@ def damaged(seed: int, plugin: bool) -> tuple[str, bytes]:
     """The name of a program, and its bytes with some of them changed or cut off."""
     chance = random.Random(seed)
     name = chance.choice(sorted(programs(plugin)))
-    data = bytearray(programs(plugin)[name])
+    return name, damage(programs(plugin)[name], chance)
+
+
+def damage(whole: bytes, chance: random.Random) -> bytes:
+    """Some bytes of which one to three are others, or of which the end is missing."""
+    data = bytearray(whole)
     if chance.random() < 0.1:
-        return name, bytes(data[: chance.randrange(len(data))])
+        return bytes(data[: chance.randrange(len(data))])
     for _ in range(chance.randint(1, 3)):
         place = chance.randrange(len(data))
         data[place] = data[place] ^ 1 << chance.randrange(8) if chance.random() < 0.5 else chance.randrange(256)
-    return name, bytes(data)
+    return bytes(data)
 
 
 # ---- the process that may die --------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def test_compiled_once_and_generalised_once() -> None:
     assert ask(table, compiler, 5) == ("symbolic 1", "instance")
     assert (len(compiler.compiled), compiler.generalized) == (1, [2])
     counts = {"compiled": 1, "compiled_symbolic": 1, "known": 1, "instances": 1}
-    assert table.counts == {"unreadable": 0, "not_general": 0, **counts}
+    assert table.counts == {"unreadable": 0, "not_general": 0, "interpreted": 0, **counts}
 
 
 def test_options_and_skeletons_are_apart() -> None:

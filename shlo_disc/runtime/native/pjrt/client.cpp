@@ -23,6 +23,7 @@ PJRT_Client::PJRT_Client(disc::pjrt::Processes given, const disc::pjrt::ClientOp
     : processes(std::move(given)), trusts_programs(options.trusts_programs),
       trusts_executables(options.trust.value_or(disc::pjrt::trusts_executables())),
       is_asynchronous(options.is_asynchronous), max_programs(options.max_programs),
+      interpreted_microseconds(options.interpreted_microseconds),
       compiler(disc::pjrt::make_compiler(options.compiler, options.compile_limit)), gpus(options.gpus),
       topology(processes.device_counts, true) {
   if (has_gpus())

@@ -41,6 +41,7 @@ struct PJRT_Client {
   const bool trusts_executables; // which are native code
   const bool is_asynchronous;    // calls may return before their runs end
   const int max_programs;        // of one function; 0: any number
+  const int interpreted_microseconds; // of a run of a program that need not be compiled; 0: all are compiled
   const std::shared_ptr<disc::pjrt::Compiler> compiler; // null where this process compiles
   const std::vector<int> gpus;   // the devices; none for processors
   PJRT_TopologyDescription topology;

@@ -3,6 +3,7 @@
 // Python's: `python/` calls it in this process, `standalone/` asks another process.
 #pragma once
 
+#include "interpreted_program.h"
 #include "program/executable.h"
 
 #include <atomic>
@@ -34,6 +35,17 @@ struct Purpose {
   int gpu = -1;         // the number of the GPU, the first one of several; -1: processors
   int max_programs = 0; // that a function may have at all its sizes; 0: any number
   std::shared_ptr<Compiler> compiler = nullptr; // the client's
+  int64_t most_interpreted = 0; // nanoseconds of a run of a program that need not be compiled; 0: all are compiled
+
+  Purpose without_interpreter() const { return {gpu, max_programs, compiler}; }
+};
+
+struct Compiled;
+
+/// A program that is interpreted, and what compiles it. Any number of threads may compile it at a time.
+struct NotCompiled {
+  Interpreted interpreted;
+  std::function<Compiled()> compile;
 };
 
 /// What a program became. Programs that differ in their sizes only may share an executable.
@@ -45,6 +57,7 @@ struct Compiled {
   std::shared_ptr<CallCount> calls;           // null where nobody counts them
   std::string of_devices;                     // attributes of a module that say how arrays lie on several devices
   std::string identity;                       // of code whose program is not at hand: tells it from other code
+  std::shared_ptr<const NotCompiled> not_compiled; // null where there is code
 };
 
 /// A program as MLIR writes it, which was read and verified in another process: damaged bytes are no danger to that one

@@ -140,6 +140,21 @@ const Placed &Code::on(const PJRT_Device &device) const {
   return elsewhere_.emplace(place, std::move(there)).first->second;
 }
 
+const std::shared_ptr<const Code> &Code::compiled(const std::shared_ptr<const Code> &self) const {
+  if (!not_compiled())
+    return self;
+  {
+    std::lock_guard lock(mutex_);
+    if (compiled_)
+      return compiled_;
+  }
+  auto made = std::make_shared<const Code>(not_compiled()->compile(), source, options); // waits for Python
+  std::lock_guard lock(mutex_);
+  if (!compiled_)
+    compiled_ = std::move(made);
+  return compiled_;
+}
+
 const Plan &Code::known_plan() const {
   if (!knows_sizes())
     fail_unimplemented("the sizes of results that depend on a call's arguments");
@@ -202,6 +217,12 @@ namespace {
 
 const Code &code_of(PJRT_Executable *executable) { return *given(executable, "executable").code; }
 
+/// For those who ask what code there is: an interpreted program is compiled.
+const Code &compiled_code_of(PJRT_Executable *executable) {
+  const std::shared_ptr<const Code> &code = given(executable, "executable").code;
+  return *code->compiled(code);
+}
+
 void executable_destroy(PJRT_Executable_Destroy_Args &args) { delete args.executable; }
 
 void executable_name(PJRT_Executable_Name_Args &args) {
@@ -225,7 +246,7 @@ void executable_code_size(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args &args)
 }
 
 void executable_cost(PJRT_Executable_GetCostAnalysis_Args &args) {
-  std::span<const PJRT_NamedValue> cost = code_of(args.executable).cost();
+  std::span<const PJRT_NamedValue> cost = compiled_code_of(args.executable).cost();
   args.properties = cost.data();
   args.num_properties = cost.size();
 }
@@ -257,7 +278,8 @@ void executable_output_dimensions(PJRT_Executable_OutputDimensions_Args &args) {
   args.dim_sizes = code.output_ranks.data();
 }
 
-/// The first call asks for the size, the second one brings the place.
+/// The first call asks for the size, the second one brings the place. XLA asks about each program that it is given, so
+/// that one that is interpreted remains so.
 void executable_optimized_program(PJRT_Executable_OptimizedProgram_Args &args) {
   const Code &code = code_of(args.executable);
   PJRT_Program &program = given(args.program, "program");
@@ -275,7 +297,7 @@ void executable_optimized_program(PJRT_Executable_OptimizedProgram_Args &args) {
 }
 
 void executable_serialize(PJRT_Executable_Serialize_Args &args) {
-  const Code &code = code_of(args.executable);
+  const Code &code = compiled_code_of(args.executable);
   args.serialized_executable = new PJRT_Bytes{serialize(code.first.compiled, code.source, code.options)};
   args.serialized_executable_deleter = delete_bytes;
   lend(args.serialized_executable->contents, args.serialized_bytes, args.serialized_bytes_size);
@@ -292,7 +314,7 @@ void executable_fingerprint(PJRT_Executable_Fingerprint_Args &args) {
 }
 
 void executable_memory_stats(PJRT_Executable_GetCompiledMemoryStats_Args &args) {
-  const Code &code = code_of(args.executable);
+  const Code &code = compiled_code_of(args.executable);
   const Plan &plan = code.known_plan();
   int64_t outputs = 0;
   for (int64_t result : plan.result_bytes)

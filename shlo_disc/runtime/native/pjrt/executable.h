@@ -56,6 +56,16 @@ public:
   /// Whether the sizes of results are known once those of arguments are.
   bool plans_results() const { return program().segments.size() == 1; }
 
+  /// Null where the program has code; else it is interpreted.
+  const NotCompiled *not_compiled() const { return first.compiled.not_compiled.get(); }
+
+  /// Whether an interpreted program has done so much work that it is to be compiled.
+  bool is_due() const { return not_compiled() && not_compiled()->interpreted.is_warm(); }
+
+  /// The same program with code, which lives as long as this: an interpreted one is compiled by the first call. Throws
+  /// Failure.
+  const std::shared_ptr<const Code> &compiled(const std::shared_ptr<const Code> &self) const;
+
   /// What a run costs, as far as sizes are known. Counted by the first call.
   std::span<const PJRT_NamedValue> cost() const;
 
@@ -81,6 +91,7 @@ private:
   std::vector<PJRT_NamedValue> count_cost() const;
 
   mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Code> compiled_; // of an interpreted program
   mutable std::vector<PJRT_NamedValue> cost_;                 // empty before the first call
   mutable std::map<const disc::Device *, Placed> elsewhere_;  // on other devices
 };
@@ -113,6 +124,8 @@ struct PJRT_LoadedExecutable {
 
   /// Throws after deletion.
   std::shared_ptr<const disc::pjrt::Code> loaded() const;
+  /// The same, with code from now on. Throws Failure.
+  std::shared_ptr<const disc::pjrt::Code> compiled();
   void remove();
   bool is_deleted() const;
 

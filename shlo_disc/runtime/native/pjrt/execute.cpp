@@ -7,6 +7,7 @@
 #include "cuda/gpu_device.h"
 #include "cuda/gpu_run.h"
 #include "device_call.h"
+#include "interpreter/op.h"
 #include "program/processors.h"
 
 #include <algorithm>
@@ -205,7 +206,8 @@ bool runs_here(const Execution &execution) {
       execution.placement->spans_processes() ||
       std::ranges::any_of(execution.calls, &DeviceCall::reads_foreign_memory))
     return true;
-  return code.run_time.is_short() && std::ranges::none_of(execution.calls, &DeviceCall::awaits);
+  bool is_short = code.not_compiled() || code.run_time.is_short();
+  return is_short && std::ranges::none_of(execution.calls, &DeviceCall::awaits);
 }
 
 /// What a run fails with is the failure of its results, wherever it ran; where there are none to have it, of the call.
@@ -254,9 +256,33 @@ Execution execution_of(const PJRT_LoadedExecutable_Execute_Args &args, const PJR
   return execution;
 }
 
+/// Runs a program by the interpreter, in the caller's thread; nothing where the run had to stop. It has changed nothing.
+std::optional<std::vector<Outputs>> run_interpreted(Execution &execution) {
+  try {
+    execution.run();
+  } catch (const interpreter::Unsupported &) {
+    return std::nullopt;
+  }
+  return delivered(execution);
+}
+
+std::vector<Outputs> run(const PJRT_LoadedExecutable_Execute_Args &args, PJRT_LoadedExecutable &loaded,
+                         std::shared_ptr<const Code> code) {
+  Execution execution = execution_of(args, loaded, std::move(code));
+  if (const NotCompiled *not_compiled = execution.code->not_compiled();
+      not_compiled && not_compiled->interpreted.may_stop) {
+    if (std::optional<std::vector<Outputs>> outputs = run_interpreted(execution))
+      return *std::move(outputs);
+    execution = execution_of(args, loaded, loaded.compiled());
+  }
+  return runs_here(execution) ? run_here(execution) : run_by_worker(std::move(execution));
+}
+
 void execute(PJRT_LoadedExecutable_Execute_Args &args) {
   PJRT_LoadedExecutable &loaded = given(args.executable, "executable");
   std::shared_ptr<const Code> code = loaded.loaded();
+  if (code->is_due())
+    code = loaded.compiled();
   size_t devices = loaded.placement->devices.size();
   if (args.num_devices != devices)
     fail_argument("the program runs on " + std::to_string(devices) + " devices, not on " +
@@ -271,8 +297,7 @@ void execute(PJRT_LoadedExecutable_Execute_Args &args) {
     given(outputs, code->program().results.size(), "output_lists");
   if (const std::shared_ptr<CallCount> &calls = code->first.compiled.calls)
     ++calls->value;
-  Execution execution = execution_of(args, loaded, std::move(code));
-  std::vector<Outputs> outputs = runs_here(execution) ? run_here(execution) : run_by_worker(std::move(execution));
+  std::vector<Outputs> outputs = run(args, loaded, std::move(code));
   for (size_t i = 0; i < args.num_devices; ++i) {
     for (size_t k = 0; k < outputs[i].buffers.size(); ++k)
       args.output_lists[i][k] = outputs[i].buffers[k].release();

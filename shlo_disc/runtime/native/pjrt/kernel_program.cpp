@@ -96,7 +96,10 @@ std::string call_name(const CallSpec &call) {
 }
 
 /// The kernels and library calls of a program, each once.
-std::string kernels_text(const Executable &executable) {
+std::string kernels_text(const Code &code) {
+  if (code.not_compiled())
+    return "interpreted";
+  const Executable &executable = *code.first.compiled.executable;
   std::vector<std::string> names;
   auto add = [&](std::string name) {
     if (std::ranges::find(names, name) == names.end())
@@ -136,7 +139,7 @@ std::string kernel_program(const Code &code) {
   if (results)
     text += results == 1 ? "%0 = " : "%0:" + std::to_string(results) + " = ";
   text += "stablehlo.custom_call @shlo_disc(" + names_text("%arg", arguments) + ") {backend_config = " +
-          quoted(kernels_text(*code.first.compiled.executable)) + ", has_side_effect = true} : (" + inputs + ") -> ";
+          quoted(kernels_text(code)) + ", has_side_effect = true} : (" + inputs + ") -> ";
   text += results == 1 ? outputs : "(" + outputs + ")";
   return text + "\n    return" + (results ? " " + values + " : " + outputs : "") + "\n  }\n}\n";
 }

@@ -60,6 +60,14 @@ std::shared_ptr<const disc::pjrt::Code> PJRT_LoadedExecutable::loaded() const {
   return code_;
 }
 
+std::shared_ptr<const disc::pjrt::Code> PJRT_LoadedExecutable::compiled() {
+  std::shared_ptr<const disc::pjrt::Code> before = loaded(), after = before->compiled(before);
+  std::lock_guard lock(mutex_);
+  if (code_ == before)
+    code_ = after;
+  return after;
+}
+
 void PJRT_LoadedExecutable::remove() {
   std::shared_ptr<const disc::pjrt::Code> released; // without the lock: it may wait for Python's
   std::lock_guard lock(mutex_);
@@ -85,6 +93,14 @@ int gpu_for(const PJRT_Client &client, const CompileOptions &options) {
   fail_elsewhere();
 }
 
+/// What a client compiles for. Where programs are counted, each is compiled; so are those that only MLIR has read whole.
+Purpose purpose_of(const PJRT_Client &client, const CompileOptions &options) {
+  Purpose purpose{gpu_for(client, options), client.max_programs, client.compiler};
+  if (client.trusts_programs && purpose.gpu < 0 && purpose.max_programs == 0)
+    purpose.most_interpreted = int64_t{1000} * client.interpreted_microseconds;
+  return purpose;
+}
+
 /// is_trusted: the program's bytes were made by a serialiser of this process. client: null where processors run it.
 std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::string options, bool is_trusted,
                                           const PJRT_Client *client) {
@@ -92,7 +108,7 @@ std::shared_ptr<const Code> compiled_code(const PJRT_Program &program, std::stri
   std::string source = given_text(program.code, program.code_size, "program.code");
   CompileOptions parsed(options);
   check_overrides(parsed);
-  Purpose purpose = client ? Purpose{gpu_for(*client, parsed), client->max_programs, client->compiler} : Purpose{};
+  Purpose purpose = client ? purpose_of(*client, parsed) : Purpose{};
   std::string format = given_text(program.format, program.format_size, "program.format");
   if (format != "mlir")
     throw Failure(PJRT_Error_Code_UNIMPLEMENTED, "programs come in the format 'mlir', not '" + format + "'");

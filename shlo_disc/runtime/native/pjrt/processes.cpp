@@ -24,18 +24,19 @@ namespace {
 constexpr std::chrono::minutes kOthersCome(5); // as for XLA's own clients
 constexpr int kMostNodes = 1 << 20;
 constexpr int kMostPrograms = std::numeric_limits<int>::max();
-constexpr const char *kMaxPrograms = "SHLO_DISC_MAX_PROGRAMS";
+constexpr int kMostMicroseconds = 10'000'000;
+constexpr int kInterpretedMicroseconds = 500; // less than a framework's own part of a call that compiles
 
-/// What clients have that are created without the option.
-int max_programs_of_environment() {
-  const char *said = std::getenv(kMaxPrograms);
+/// What clients have that are created without an option: the number in a variable of the environment, else `otherwise`.
+int number_of_environment(const char *variable, int otherwise) {
+  const char *said = std::getenv(variable);
   std::string_view text = said ? said : "";
   if (text.empty())
-    return 0;
+    return otherwise;
   int number = -1;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (code != std::errc() || end != text.data() + text.size() || number < 0)
-    fail_argument(std::string(kMaxPrograms) + " is a number, 0 or more, not '" + std::string(text) + "'");
+    fail_argument(std::string(variable) + " is a number, 0 or more, not '" + std::string(text) + "'");
   return number;
 }
 
@@ -220,7 +221,10 @@ int checked_device_count(int64_t count) {
   return static_cast<int>(count);
 }
 
-ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) : max_programs(max_programs_of_environment()) {
+ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count)
+    : max_programs(number_of_environment("SHLO_DISC_MAX_PROGRAMS", 0)),
+      interpreted_microseconds(
+          number_of_environment("SHLO_DISC_INTERPRETED_MICROSECONDS", kInterpretedMicroseconds)) {
   std::span<const PJRT_NamedValue> values = given(first, count, "create_options");
   for (size_t i = 0; i < count; ++i) {
     std::string name = given_text(values[i].name, values[i].name_size, "create_options.name");
@@ -244,6 +248,8 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) : max_p
       is_asynchronous = checked_number(values[i], 0, 1) == 1;
     else if (name == "max_programs")
       max_programs = checked_number(values[i], 0, kMostPrograms);
+    else if (name == "interpreted_microseconds")
+      interpreted_microseconds = checked_number(values[i], 0, kMostMicroseconds);
     else if (name == "compiler" && values[i].type == PJRT_NamedValue_kString)
       compiler = text_of(values[i]);
     else if (name == "compile_seconds")
@@ -255,7 +261,7 @@ ClientOptions::ClientOptions(const PJRT_NamedValue *first, size_t count) : max_p
     else if (name != "partition_index") // of machines that share a fast network, which makes no difference here
       fail_argument("'" + name + "' is no option of a client, or its value has another type; the options "
                     "are device_count, gpus, node_id, num_nodes, collective_timeout_seconds, mpi_failure, address, trusts_programs, trust, "
-                    "asynchronous, max_programs, compiler, compile_seconds and blas");
+                    "asynchronous, max_programs, interpreted_microseconds, compiler, compile_seconds and blas");
   }
   if (!gpus.empty())
     device_count = checked_device_count(static_cast<int64_t>(gpus.size()));

@@ -28,6 +28,7 @@ struct ClientOptions {
   std::optional<bool> trust;                     // serialized executables may be loaded
   bool is_asynchronous = true;                   // calls may return before their runs end
   int max_programs = 0;                          // of one function; 0: any number
+  int interpreted_microseconds = 0;              // of a run of a program that need not be compiled
   std::string compiler;                          // the Python interpreter that compiles; empty: none is named
   std::chrono::seconds compile_limit{0};         // for one compile; 0: any
   std::string blas;                              // the library of BLAS and LAPACK for the process; empty: as it is

@@ -2,6 +2,7 @@
 #include "program_reader.h"
 
 #include "artifact/sha256.h"
+#include "bytecode_ops.h"
 #include "op_attributes.h"
 #include "value_scopes.h"
 
@@ -19,24 +20,9 @@ constexpr size_t most_numbers = 16 << 20;
 constexpr int most_regions = 128; // in each other, with those of called functions
 constexpr std::string_view python_callback = "shlo_disc_python_callback"; // PYTHON_CALLBACK of custom_calls.py
 
-enum OpPart : uint8_t {
-  has_attributes = 1,
-  has_results = 2,
-  has_operands = 4,
-  has_successors = 8,
-  has_regions = 16,
-  has_use_orders = 32,
-  has_properties = 64,
-};
-
-/// What is written of an op before its regions.
-struct OpHeader {
-  uint32_t position; // in pre-order, the function that it calls as an op in it
-  uint64_t name;
-  uint8_t parts;
-  std::optional<uint64_t> dictionary, properties;
-  std::vector<uint64_t> results; // types
-  std::vector<uint64_t> operands;
+/// What is written of an op before its regions, and its position in pre-order, the function that it calls as an op in it.
+struct OpHeader : BytecodeOp {
+  uint32_t position = 0;
 };
 
 /// A function of the module, and where its op begins.
@@ -69,7 +55,7 @@ private:
   Function function(Cursor &cursor);
   void called(std::string_view name, int depth);
   void op(Cursor &cursor, int depth, bool is_called = false);
-  OpHeader header(Cursor &cursor) const;
+  OpHeader header(Cursor &cursor) const { return {read_op(bytecode_, cursor)}; }
   void begin(OpHeader &op);
   bool is_splat(const OpHeader &op);
   bool calls_python(const OpHeader &op) const;
@@ -107,17 +93,6 @@ private:
   uint32_t op_count_ = 0;
 };
 
-/// Orders in which a value's uses are listed in memory, which say nothing of the program.
-void skip_use_orders(Cursor &cursor, uint64_t value_count) {
-  uint64_t values = value_count > 1 ? cursor.varint() : 1;
-  for (; values > 0; --values) {
-    if (value_count > 1)
-      cursor.varint();
-    for (uint64_t left = cursor.varint() >> 1; left > 0; --left)
-      cursor.varint();
-  }
-}
-
 void Reader::type(uint64_t index, NumberPlace place) {
   const Expansion &expansion = elements_.type(index);
   tokens_.append(expansion.tokens);
@@ -152,30 +127,6 @@ void Reader::block_arguments(Cursor &cursor, uint32_t owner, uint32_t region) {
   program_.last_size = is_first ? program_.numbers.size() : program_.last_size;
   if (cursor.byte())
     skip_use_orders(cursor, count);
-}
-
-OpHeader Reader::header(Cursor &cursor) const {
-  OpHeader op{0, cursor.varint(), cursor.byte(), {}, {}, {}, {}};
-  const OpName &name = at(bytecode_.ops, op.name);
-  std::string_view dialect = bytecode_.dialects[name.dialect];
-  if (dialect != "vhlo" && (dialect != "builtin" || name.name != "module"))
-    throw Unreadable("an op is not of VHLO");
-  if (name.name.empty() || (op.parts & has_successors))
-    throw Unreadable("an op is not known");
-  cursor.varint(); // the location
-  if (op.parts & has_attributes)
-    op.dictionary = cursor.varint();
-  if (op.parts & has_properties)
-    op.properties = cursor.varint();
-  auto list = [&](OpPart part, std::vector<uint64_t> &out) {
-    for (uint64_t left = op.parts & part ? cursor.count() : 0; left > 0; --left)
-      out.push_back(cursor.varint());
-  };
-  list(has_results, op.results);
-  list(has_operands, op.operands);
-  if (op.parts & has_use_orders)
-    skip_use_orders(cursor, op.results.size());
-  return op;
 }
 
 /// JAX leaves out a broadcast to another shape of the same rank, and a slice from the start, where the result's shape is

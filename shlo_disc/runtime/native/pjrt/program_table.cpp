@@ -30,6 +30,7 @@ struct ProgramTable::Sample {
 struct ProgramTable::Entry {
   std::string skeleton, options;
   uint64_t key;
+  const std::shared_ptr<Warmth> warmth = std::make_shared<Warmth>();
   std::mutex compiling; // held by the one who compiles
   bool is_recalled = false; // by the one who compiles: what is kept of the skeleton was looked for
   std::mutex mutex;     // of what follows
@@ -134,6 +135,8 @@ Served ProgramTable::compile(std::string_view bytes, std::string_view options, c
   std::shared_ptr<Entry> entry = entry_of(program, options);
   if (std::optional<Served> served = serve(entry, program, bytes))
     return *served;
+  if (std::optional<Served> served = interpret(entry, program, bytes, compiler))
+    return *served;
   std::lock_guard<std::mutex> compiling(entry->compiling);
   if (std::optional<Served> served = serve(entry, program, bytes)) // compiled while this thread waited
     return *served;
@@ -145,6 +148,24 @@ Served ProgramTable::compile(std::string_view bytes, std::string_view options, c
   ++counts_.compiled;
   keep_static(entry, program, bytes, made);
   return {made.executable, Served::compiled, {}, functions_of(program), {}};
+}
+
+/// The program is kept to generalise from, as one that was served by another.
+std::optional<Served> ProgramTable::interpret(const std::shared_ptr<Entry> &entry, const StaticProgram &program,
+                                              std::string_view bytes, const ProgramCompiler &compiler) {
+  if (compiler.most_interpreted == 0)
+    return std::nullopt;
+  std::optional<Interpreted> found = interpreted(bytes, entry->warmth, compiler.most_interpreted);
+  if (!found)
+    return std::nullopt;
+  ++counts_.interpreted;
+  int64_t more = 0;
+  {
+    std::lock_guard<std::mutex> lock(entry->mutex);
+    more = add_sample(entry->samples, {program.numbers, std::string(bytes), {}});
+  }
+  note_bytes(entry, more);
+  return Served{nullptr, Served::interpreted, {}, {}, {}, std::move(found)};
 }
 
 /// Serves a program by what other processes have compiled. Symbolic programs are looked for once.
@@ -275,7 +296,7 @@ std::optional<Served> ProgramTable::generalize(const std::shared_ptr<Entry> &ent
   {
     std::lock_guard<std::mutex> lock(entry->mutex);
     for (const Sample &sample : entry->samples)
-      if (are_alike(program, sample.numbers))
+      if (sample.numbers != program.numbers && are_alike(program, sample.numbers))
         samples.push_back(sample.program);
     if (samples.empty() || entry->waits() || bytes.size() > sample_bytes)
       return std::nullopt;

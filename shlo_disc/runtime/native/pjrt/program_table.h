@@ -5,9 +5,11 @@
 // symbolic program that both are instances of. From then on a program is served by it if every one of its numbers is
 // what the symbolic program has there at these sizes: then the two are one program, and nothing was guessed. Where one
 // is not, the compiler is asked again, with the programs that were served until then: they refute what was guessed.
+// Small programs are interpreted before any of that, until those of their skeleton have done as much work as a compile.
 #pragma once
 
 #include "fingerprint.h"
+#include "interpreted_program.h"
 #include "program_reader.h"
 #include "size_expressions.h"
 
@@ -56,15 +58,16 @@ struct HiddenArgument {
 /// An executable for a program, with the arguments that it takes after those of its callers: of a program that was
 /// compiled as it is the numbers of its functions, 64 bits each.
 struct Served {
-  enum How { compiled, compiled_symbolic, known, instance };
+  enum How { compiled, compiled_symbolic, known, instance, interpreted };
   std::shared_ptr<void> executable;
   How how;
   std::vector<int64_t> symbols; // their values, of a symbolic program
   std::vector<HiddenArgument> hidden;
   std::string unreadable; // why the program could not be read, if it could not
+  std::optional<Interpreted> unprepared = std::nullopt; // in place of an executable
 };
 
-/// What compiles. Both are called without locks of the table's users, for one program of a skeleton at a time.
+/// What compiles. Its functions are called without locks of the table's users, for one program of a skeleton at a time.
 struct ProgramCompiler {
   std::function<TableExecutable(std::string_view program, std::string_view options)> compile;
   /// A program that has the last of these as an instance, and as many others as it can; nothing when there is none.
@@ -73,10 +76,13 @@ struct ProgramCompiler {
   /// Programs that other processes have compiled and kept: one as it is, and the symbolic ones of a skeleton.
   std::function<std::optional<TableExecutable>(std::string_view program)> kept = nullptr;
   std::function<std::vector<SymbolicProgram>(std::string_view skeleton)> kept_symbolic = nullptr;
+  /// The longest run of a program that need not be compiled, in nanoseconds; 0: all are compiled.
+  int64_t most_interpreted = 0;
 };
 
 struct TableCounts {
-  std::atomic<size_t> unreadable = 0, compiled = 0, compiled_symbolic = 0, known = 0, instances = 0, not_general = 0;
+  std::atomic<size_t> unreadable = 0, compiled = 0, compiled_symbolic = 0, known = 0, instances = 0, not_general = 0,
+                      interpreted = 0;
 };
 
 /// Any number of threads may call it.
@@ -103,6 +109,8 @@ private:
                                    const ProgramCompiler &compiler);
   std::optional<Served> recall(const std::shared_ptr<Entry> &entry, const StaticProgram &program, std::string_view bytes,
                                const ProgramCompiler &compiler);
+  std::optional<Served> interpret(const std::shared_ptr<Entry> &entry, const StaticProgram &program,
+                                  std::string_view bytes, const ProgramCompiler &compiler);
   void keep_static(const std::shared_ptr<Entry> &entry, const StaticProgram &program, std::string_view bytes,
                    const TableExecutable &made);
 

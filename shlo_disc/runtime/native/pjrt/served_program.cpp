@@ -30,7 +30,14 @@ TableExecutable table_executable(Compiled compiled) {
   return {kept, static_cast<size_t>(2 * executable.code_bytes() + executable.constant_bytes()), fits};
 }
 
-Compiled compiled_of(Served served) {
+Compiled compiled_of(Served served, std::function<Compiled()> compile) {
+  if (served.unprepared) {
+    Compiled compiled;
+    compiled.executable = served.unprepared->executable;
+    compiled.not_compiled =
+        std::make_shared<const NotCompiled>(NotCompiled{*std::move(served.unprepared), std::move(compile)});
+    return compiled;
+  }
   Compiled compiled = *static_cast<Compiled *>(served.executable.get());
   size_t solved = compiled.executable->program().symbols.size(); // those that follow are sizes of no argument
   if (served.symbols.size() > solved)

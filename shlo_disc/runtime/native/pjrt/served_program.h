@@ -10,7 +10,7 @@ namespace disc::pjrt {
 /// For the table: a program without the parts that one of its instances has for itself.
 TableExecutable table_executable(Compiled compiled);
 
-/// A program that was served by what `table_executable` made.
-Compiled compiled_of(Served served);
+/// A program that was served by what `table_executable` made, or is interpreted. compile: compiles it nevertheless.
+Compiled compiled_of(Served served, std::function<Compiled()> compile);
 
 } // namespace disc::pjrt

@@ -54,6 +54,10 @@ public:
 
   uint32_t new_id() { return ++ids_; }
 
+  /// How many numbers the regions around have, up to the one that is isolated; and whether that one is the first.
+  size_t size() const { return scopes_.back().values.size(); }
+  bool is_outermost() const { return scopes_.size() == 1; }
+
 private:
   struct Region {
     size_t first, next;

@@ -11,16 +11,17 @@ namespace disc {
 namespace {
 
 constexpr uintptr_t kConstantAlignment = 64;
+constexpr int64_t kInterpretedMemoBytes = 1 << 16; // there is one plan
 
 } // namespace
 
 Executable::Code::Code(Program given, std::string_view bytes, int64_t memo_bytes)
-    : program(std::move(given)), object(bytes) {
+    : program(std::move(given)), object(std::make_unique<ObjectCode>(bytes)) {
   auto share = memo_bytes / static_cast<int64_t>(program.segments.size());
   for (const SegmentSpec &segment : program.segments) {
-    auto evaluate = reinterpret_cast<DiscPlan>(object.function(segment.plan_entry));
+    auto evaluate = reinterpret_cast<DiscPlan>(object->function(segment.plan_entry));
     planners.push_back(std::make_unique<Planner>(program, planners.size(), evaluate, share));
-    runs.push_back(reinterpret_cast<DiscRun>(object.function(segment.run_entry)));
+    runs.push_back(reinterpret_cast<DiscRun>(object->function(segment.run_entry)));
   }
 }
 
@@ -32,11 +33,34 @@ Executable::Executable(std::shared_ptr<Device> device, Program program, ProgramC
     bad_artifact("header: packed forms are for processors");
   commands_ = device_->commands(program.calls, program.kernels, code.device);
   code_ = std::make_unique<Code>(std::move(program), code.object, memo_bytes);
-  if (std::string_view digest = code_->object.constant(kHeaderDigest); !digest.empty())
+  if (std::string_view digest = code_->object->constant(kHeaderDigest); !digest.empty())
     code_->program.check_digest(digest, constants.bytes);
   hold_constants(std::move(constants));
   if (perf_map)
-    code_->object.write_perf_map();
+    code_->object->write_perf_map();
+}
+
+/// The sizes of arguments and results, which follow each other in the plan.
+Executable::Code::Code(Program given, std::shared_ptr<const Interpretation> given_interpretation)
+    : program(std::move(given)), interpretation(std::move(given_interpretation)) {
+  auto evaluate = [this](const int64_t *, int64_t *words) {
+    *words++ = interpretation->arena_bytes();
+    for (const std::vector<ArraySpec> *arrays : {&program.arguments, &program.results})
+      for (const ArraySpec &array : *arrays)
+        for (const DimSpec &dim : array.shape)
+          *words++ = dim.size;
+    return int64_t{0};
+  };
+  planners.push_back(std::make_unique<Planner>(program, 0, evaluate, kInterpretedMemoBytes));
+}
+
+Executable::Executable(std::shared_ptr<Device> device, Program program,
+                       std::shared_ptr<const Interpretation> interpretation)
+    : device_(std::move(device)) {
+  program.validate(0);
+  commands_ = device_->commands(program.calls, program.kernels, {});
+  code_ = std::make_unique<Code>(std::move(program), std::move(interpretation));
+  hold_constants({});
 }
 
 ThreadPool &Executable::pool() const { return static_cast<Processors &>(*device_).pool; }
@@ -167,6 +191,8 @@ void Executable::run_segments(Results &results, std::vector<void *> &buffers, co
 /// Runs one segment; what commands have failed with becomes an error once it is over.
 void Executable::run_segment(size_t segment, std::span<void *const> buffers, const Plan &plan, void *arena,
                              const DiscRuntime &runtime, IsInterrupted is_interrupted) const {
+  if (code_->interpretation)
+    return code_->interpretation->run(buffers.data(), buffers.data() + program().arguments.size(), arena);
   SegmentRun run{code_->runs[segment], &runtime, buffers, plan.words, arena};
   if (is_interrupted && device_->is_host())
     InterruptibleRun(run, is_interrupted).run(*commands_);

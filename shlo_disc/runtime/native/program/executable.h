@@ -32,6 +32,14 @@ struct ProgramCode {
   std::string_view device = {};
 };
 
+/// What runs a program that has no code of its own, and whose sizes are all known. Thread-safe.
+class Interpretation {
+public:
+  virtual ~Interpretation() = default;
+  virtual int64_t arena_bytes() const = 0;
+  virtual void run(void *const *arguments, void *const *results, void *arena) const = 0;
+};
+
 using PackedForms = std::vector<std::shared_ptr<void>>; // elements, one a PackSpec; null where there is none
 
 /// Where the sizes of all results are. The parts keep them alive.
@@ -62,6 +70,9 @@ public:
   /// The constants are used in place when they are 64-byte aligned and the device can, else copied once.
   Executable(std::shared_ptr<Device> device, Program program, ProgramCode code, ConstantBlock constants,
              int64_t memo_bytes, bool perf_map);
+
+  /// A program of one segment on processors.
+  Executable(std::shared_ptr<Device> device, Program program, std::shared_ptr<const Interpretation> interpretation);
   Executable(const Executable &) = delete;
   Executable &operator=(const Executable &) = delete;
 
@@ -109,20 +120,24 @@ public:
   ThreadPool &pool() const;
   const std::shared_ptr<Allocator> &allocator() const { return device_->allocator; }
   int64_t constant_bytes() const { return constant_bytes_; }
-  int64_t code_bytes() const { return static_cast<int64_t>(code_->object.mapped_bytes()); }
+  int64_t code_bytes() const { return code_->object ? static_cast<int64_t>(code_->object->mapped_bytes()) : 0; }
   int64_t memo_size() const;
   std::vector<std::vector<int64_t>> memo_symbols() const { return code_->planners.front()->memo().symbols(); }
   int64_t memo_bytes() const;
-  std::vector<std::string> function_names() const { return code_->object.function_names(); }
-  std::string function_at(const void *address) const { return code_->object.function_at(address); }
+  std::vector<std::string> function_names() const {
+    return code_->object ? code_->object->function_names() : std::vector<std::string>();
+  }
+  std::string function_at(const void *address) const { return code_->object ? code_->object->function_at(address) : ""; }
 
 private:
   /// At a fixed address: the planner refers to the program.
   struct Code {
     Code(Program given, std::string_view object, int64_t memo_bytes);
+    Code(Program given, std::shared_ptr<const Interpretation> interpretation);
 
     Program program;
-    ObjectCode object;
+    std::unique_ptr<ObjectCode> object;                    // or
+    std::shared_ptr<const Interpretation> interpretation;
     std::vector<std::unique_ptr<Planner>> planners; // one a segment, as `runs`
     std::vector<DiscRun> runs;
   };

@@ -9,6 +9,7 @@
 #include "program.h"
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -59,10 +60,13 @@ private:
   int64_t byte_limit_;
 };
 
+/// As DiscPlan.
+using EvaluatePlan = std::function<int64_t(const int64_t *symbols, int64_t *words)>;
+
 class Planner {
 public:
   /// Plans segment number `segment`.
-  Planner(const Program &program, size_t segment, DiscPlan evaluate, int64_t memo_bytes);
+  Planner(const Program &program, size_t segment, EvaluatePlan evaluate, int64_t memo_bytes);
 
   /// The plan for a call. Throws Error(shape) with jax.export's wording when the sizes are not admissible.
   std::shared_ptr<const Plan> plan(Dims dims) const;
@@ -86,7 +90,7 @@ private:
   const Program &program_;
   const SegmentSpec &segment_;
   bool is_first_;
-  DiscPlan evaluate_;
+  EvaluatePlan evaluate_;
   std::vector<size_t> symbol_dim_; // the flat dimension each symbol is solved from
   mutable PlanMemo memo_;
 };

@@ -117,10 +117,21 @@ std::shared_ptr<CallCount> observe(std::string_view program, const char *how, co
   });
 }
 
+/// Whether somebody wants to know of all programs what they became. The compiler, which may not be loaded yet, reads these
+/// variables itself.
+bool is_observed() {
+  auto is_set = [](const char *variable) {
+    const char *said = std::getenv(variable);
+    return said && *said;
+  };
+  return observes_programs() || is_set("JAX_SHLO_DISC_EXPLAIN") || is_set("SHLO_DISC_WATCH");
+}
+
 /// participants: how many devices run the program together.
 ProgramCompiler python_compiler(const Purpose &purpose, int64_t participants) {
   int gpu = purpose.gpu, max_programs = purpose.max_programs;
   ProgramCompiler out;
+  out.most_interpreted = participants == 1 && !is_observed() ? purpose.most_interpreted : 0;
   out.compile = [=](std::string_view program, std::string_view) {
     return with_python("compiling", [&] {
       return adopt(compiler().attr("compile_program")(bytes_of(program), gpu, max_programs, participants));
@@ -143,7 +154,15 @@ Compiled served_by_table(std::string_view program, const Purpose &purpose, int64
   if (!served.unreadable.empty() && std::getenv("JAX_SHLO_DISC_EXPLAIN"))
     std::fprintf(stderr, "shlo_disc: compiled for one shape only: %s\n", served.unreadable.c_str());
   std::shared_ptr<CallCount> calls = observe(program, name_of(served.how), purpose, start);
-  Compiled compiled = compiled_of(std::move(served));
+  auto compile = [program = served.unprepared ? std::string(program) : std::string(), purpose, participants] {
+    // Another thread may compile the program, and wait for Python's lock.
+    std::optional<nb::gil_scoped_release> unlocked;
+    if (Py_IsInitialized() && PyGILState_Check())
+      unlocked.emplace();
+    auto now = std::chrono::steady_clock::now();
+    return served_by_table(program, purpose.without_interpreter(), participants, now);
+  };
+  Compiled compiled = compiled_of(std::move(served), std::move(compile));
   compiled.calls = std::move(calls);
   return compiled;
 }

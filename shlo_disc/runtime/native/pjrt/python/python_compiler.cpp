@@ -2,6 +2,7 @@
 #include "python_compiler.h"
 
 #include "collectives/transport.h"
+#include "interpreter/program.h"
 #include "pjrt/compile.h"
 #include "pjrt/worker.h"
 #include "python/python_reference.h"
@@ -90,7 +91,7 @@ std::atomic<bool> observing = false;
 bool observes_programs() { return observing; }
 
 const char *name_of(Served::How how) {
-  static constexpr const char *names[] = {"compiled", "compiled_symbolic", "known", "instance"};
+  static constexpr const char *names[] = {"compiled", "compiled_symbolic", "known", "instance", "interpreted"};
   return names[how];
 }
 
@@ -126,10 +127,48 @@ nb::dict counts_of(const ProgramTable &table) {
   out["known"] = counts.known.load();
   out["instances"] = counts.instances.load();
   out["not_general"] = counts.not_general.load();
+  out["interpreted"] = counts.interpreted.load();
   return out;
 }
 
+/// Runs a program by the interpreter; arrays are NumPy's. Raises ValueError where it does not take the program.
+nb::list interpret(const nb::bytes &program, const nb::list &arrays, int64_t most_work) {
+  std::shared_ptr<const interpreter::Program> read;
+  try {
+    read = interpreter::Program::read(view_of(program), most_work);
+  } catch (const std::runtime_error &reason) {
+    throw nb::value_error(reason.what());
+  }
+  std::vector<nb::bytes> given;
+  std::vector<const void *> inputs;
+  for (nb::handle array : arrays) {
+    given.push_back(nb::cast<nb::bytes>(array.attr("tobytes")()));
+    inputs.push_back(given.back().c_str());
+    size_t place = given.size() - 1;
+    if (place < read->arguments.size() && static_cast<int64_t>(given.back().size()) != read->arguments[place].bytes())
+      throw nb::value_error("an array has another size than the argument");
+  }
+  if (given.size() != read->arguments.size())
+    throw nb::value_error("the program takes another number of arrays");
+  nb::object empty = nb::module_::import_("numpy").attr("empty");
+  nb::list results;
+  std::vector<void *> outputs;
+  for (const interpreter::Type &type : read->results) {
+    results.append(empty(nb::tuple(nb::cast(type.dims)), std::string(info(type.dtype).numpy)));
+    outputs.push_back(reinterpret_cast<void *>(nb::cast<uintptr_t>(results[results.size() - 1].attr("ctypes").attr("data"))));
+  }
+  Block memory(default_device()->allocator, read->memory_bytes(), BlockKind::arena);
+  try {
+    read->run(inputs.data(), outputs.data(), memory.address(), most_work);
+  } catch (const interpreter::Unsupported &reason) {
+    throw nb::value_error(reason.what());
+  }
+  return results;
+}
+
 void bind_programs(nb::module_ &module) {
+  module.def("interpret", &interpret, nb::arg("program"), nb::arg("arrays"), nb::arg("most_work") = INT64_MAX,
+             "The results of a portable artifact, op by op. Raises ValueError where it has something that is only compiled.");
   module.def("read_program", &describe, nb::arg("program"), nb::arg("with_places") = true);
   module.def("leave_job", &Transport::close_all, nb::call_guard<nb::gil_scoped_release>(),
              "Tells the other processes of the job that this one ends.");

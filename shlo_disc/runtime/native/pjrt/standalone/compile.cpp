@@ -49,7 +49,7 @@ bool trusts_executables() {
 std::string read_untrusted(std::string_view program, const Purpose &) { return std::string(program); }
 
 Compiled compile(std::string_view program, const Purpose &purpose) {
-  return compiler_of(purpose).compile(program, purpose.max_programs);
+  return compiler_of(purpose).compile(program, purpose.max_programs, purpose.most_interpreted);
 }
 
 std::pair<Compiled, std::string> compile_for_devices(std::string_view program, int64_t replicas, int64_t partitions,

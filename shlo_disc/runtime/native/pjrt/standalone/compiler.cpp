@@ -143,8 +143,9 @@ std::vector<SymbolicProgram> Compiler::kept_symbolic(std::string_view skeleton, 
 }
 
 /// participants: how many devices run the program together.
-ProgramCompiler Compiler::in_process(int max_programs, int64_t participants) {
+ProgramCompiler Compiler::in_process(int max_programs, int64_t participants, int64_t most_interpreted) {
   ProgramCompiler out;
+  out.most_interpreted = most_interpreted;
   out.compile = [=, this](std::string_view program, std::string_view) {
     Answer answer = ask({.task = "compile",
                          .numbers = {{"max_programs", max_programs}, {"participants", participants}},
@@ -163,13 +164,21 @@ ProgramCompiler Compiler::in_process(int max_programs, int64_t participants) {
   return out;
 }
 
-Compiled Compiler::compile(std::string_view program, int max_programs) {
+Compiled Compiler::compile(std::string_view program, int max_programs, int64_t most_interpreted) {
   Answer read;
   if (!is_plain(program)) {
     read = ask({.task = "read", .parts = {program}, .key = answer_key("read", {program}, functions())});
     program = part(read, 0);
   }
-  return compiled_of(programs_.compile(program, "1", in_process(max_programs, 1)));
+  Served served = programs_.compile(program, "1", in_process(max_programs, 1, most_interpreted));
+  auto compile = [program = served.unprepared ? std::string(program) : std::string(), max_programs,
+                  compiler = weak_from_this()] {
+    std::shared_ptr<Compiler> self = compiler.lock();
+    if (!self)
+      throw Failure(PJRT_Error_Code_FAILED_PRECONDITION, "the client of a program is gone");
+    return self->compile(program, max_programs, 0);
+  };
+  return compiled_of(std::move(served), std::move(compile));
 }
 
 std::pair<Compiled, std::string> Compiler::compile_for_devices(std::string_view program, int64_t replicas,
@@ -182,7 +191,7 @@ std::pair<Compiled, std::string> Compiler::compile_for_devices(std::string_view 
   const std::string &each = part(answer, 0);
   int64_t participants = replicas * partitions;
   std::string options = std::to_string(participants);
-  Compiled compiled = compiled_of(programs_.compile(each, options, in_process(max_programs, participants)));
+  Compiled compiled = compiled_of(programs_.compile(each, options, in_process(max_programs, participants, 0)), nullptr);
   const Json *attributes = answer.header.member("attributes");
   const auto *text = attributes ? attributes->get<std::string>() : nullptr;
   compiled.of_devices = text ? *text : std::string();

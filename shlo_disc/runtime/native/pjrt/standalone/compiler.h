@@ -16,7 +16,7 @@ public:
 
   /// The functions of compile.h, for processors. Programs are not trusted: the compiler has each read in a process of its
   /// own before it compiles it.
-  Compiled compile(std::string_view program, int max_programs);
+  Compiled compile(std::string_view program, int max_programs, int64_t most_interpreted);
   std::pair<Compiled, std::string> compile_for_devices(std::string_view program, int64_t replicas, int64_t partitions,
                                                        int max_programs);
   std::string serialize(const Compiled &compiled, std::string_view program, std::string_view options);
@@ -26,7 +26,7 @@ private:
 
   Answer ask(Request request);
   Compiled load(std::string_view artifact);
-  ProgramCompiler in_process(int max_programs, int64_t participants);
+  ProgramCompiler in_process(int max_programs, int64_t participants, int64_t most_interpreted);
   std::optional<SymbolicProgram> symbolic_program(const Answer &answer);
   std::optional<SymbolicProgram> generalize(const std::vector<std::string_view> &programs, int max_programs,
                                             int64_t participants);
