@@ -2,6 +2,7 @@
 // The codes are those of StableHLO's VHLO dialect, which never change once they are released.
 #include "attributes.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <unordered_map>
@@ -222,6 +223,13 @@ std::map<std::string_view, Attribute> attributes_of(const Bytecode &bytecode, co
   if (!cursor.empty())
     throw Unsupported("an op has more attributes than are known");
   return out;
+}
+
+std::string_view text_of(const std::map<std::string_view, Attribute> &attributes, std::string_view name) {
+  auto found = attributes.find(name);
+  if (found == attributes.end())
+    throw Unsupported("an op has not an attribute that it should have");
+  return found->second.text;
 }
 
 std::vector<std::vector<std::string_view>> names_of(const Bytecode &bytecode, uint64_t attribute) {

@@ -18,6 +18,9 @@ Type type_of(const pjrt::Bytecode &bytecode, uint64_t index);
 /// Those that an op has by its definition. Throws Unsupported where they are not those that are known.
 std::map<std::string_view, Attribute> attributes_of(const pjrt::Bytecode &bytecode, const pjrt::BytecodeOp &op);
 
+/// The text of one of them. Throws Unsupported where there is none of that name.
+std::string_view text_of(const std::map<std::string_view, Attribute> &attributes, std::string_view name);
+
 /// The names in the dictionaries of an array of them: for each argument or result of a function what is said of it.
 std::vector<std::vector<std::string_view>> names_of(const pjrt::Bytecode &bytecode, uint64_t attribute);
 
