@@ -43,3 +43,25 @@ def test_jax_on_the_plugin_without_python(tmp_path: Path) -> None:
     script.write_text(SCRIPT)
     done = run_python("-W", "ignore", str(script), JAX_PLATFORMS="alone,cpu")
     assert done.stdout == "done\n", done.stderr[-4000:]
+
+
+SMALL = """
+import jax, jax.numpy as jnp, numpy as np, shlo_disc
+from jax._src import xla_bridge
+
+options = {"trusts_programs": 1, "interpreted_microseconds": 500, "compiler": "/there/is/none"}
+xla_bridge.register_plugin("alone", priority=500, library_path=shlo_disc.get_pjrt_plugin(), options=options)
+x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+np.testing.assert_allclose(jnp.sort(jnp.tanh(x @ x.T)), np.sort(np.tanh(x @ x.T)), rtol=1e-5)
+try:
+    jax.jit(lambda x: x @ x)(np.ones((500, 500), np.float32))
+except jax.errors.JaxRuntimeError as error:
+    print("compiler" in str(error))
+"""
+
+
+def test_small_programs_need_no_compiler(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SMALL)
+    done = run_python("-W", "ignore", str(script), JAX_PLATFORMS="alone,cpu")
+    assert done.stdout == "True\n", done.stderr[-4000:]
