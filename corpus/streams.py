@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from corpus.apart import each_apart, run_apart
 from corpus.registry import STREAM_SIZES, find_entry, use_real_weights
 
 MARK = "corpus stream: "
+ALL_COMPILED = {"SHLO_DISC_INTERPRETED_MICROSECONDS": "0"}
+"""The environment in which programs are counted: small ones are compiled as well."""
 
 
 Turn = tuple[float, float]
@@ -24,14 +27,14 @@ Turn = tuple[float, float]
 
 
 def run_stream(client: str, name: str, sizes: Sequence[int]) -> dict[str, Any]:
-    """Build and call an entry at some sizes: the seconds of each, and the programs of each function."""
+    """Build and call an entry at some sizes: the seconds of each, and where all are compiled the programs of functions."""
     import jax
 
     from shlo_disc.driver.ledger.book import LEDGER
     from shlo_disc.runtime.native_module import observe_programs
 
     entry = find_entry(client, name)
-    observe_programs(True)
+    observe_programs(ALL_COMPILED.items() <= os.environ.items())
     turns: list[Turn] = []
     for size in sizes:
         start = time.perf_counter(), time.process_time()
@@ -90,19 +93,24 @@ def print_streams(names: Sequence[tuple[str, str]], limit: float) -> int:
 
 
 def _stream(client: str, names: Sequence[str], limit: float) -> Stream:
-    ours, reference = (
-        dict(run_apart("corpus.streams", MARK, client, names, limit, {"JAX_PLATFORMS": platforms}))
-        for platforms in ("shlo_disc,cpu", "cpu")
+    environments = ({"JAX_PLATFORMS": "shlo_disc,cpu"}, {"JAX_PLATFORMS": "cpu"},
+                    {"JAX_PLATFORMS": "shlo_disc,cpu", **ALL_COMPILED})  # fmt: skip
+    return joined(
+        client, names, *(dict(run_apart("corpus.streams", MARK, client, names, limit, one)) for one in environments)
     )
-    return joined(client, names, ours, reference)
 
 
-def joined(client: str, names: Sequence[str], ours: Mapping[str, Any], reference: Mapping[str, Any]) -> Stream:
-    """Join what `run_stream` has said of a client's entries on both platforms, without those that failed on one."""
-    whole = [name for name in names if "turns" in ours.get(name, {}) and "turns" in reference.get(name, {})]
+def joined(
+    client: str, names: Sequence[str], ours: Mapping[str, Any], reference: Mapping[str, Any], counted: Mapping[str, Any]
+) -> Stream:
+    """Join what `run_stream` has said of a client's entries: on both platforms, and where programs are counted.
+
+    Those that failed in one of these are left out.
+    """
+    whole = [name for name in names if all("turns" in of.get(name, {}) for of in (ours, reference, counted))]
     most, worst = 0, ""
     for name in whole:
-        for function, _, forms, programs in ours[name]["functions"]:
+        for function, _, forms, programs in counted[name]["functions"]:
             if math.ceil(programs / forms) > most:
                 most, worst = math.ceil(programs / forms), function
     sums = (_sums([of[name]["turns"] for name in whole]) for of in (ours, reference))

@@ -120,6 +120,7 @@ def test_a_stream_counts_sizes_and_programs() -> None:
     finally:
         observe_programs(False)
     assert len(said["turns"]) == 3 and all(clock > 0 and used >= 0 for clock, used in said["turns"])
-    stream = joined("jax_scipy", ["convolutions", "gone"], {"convolutions": said}, {"convolutions": said})
+    said = {"convolutions": said}
+    stream = joined("jax_scipy", ["convolutions", "gone"], said, said, said)
     assert (stream.entries, stream.failed, len(stream.turns)) == (2, 1, 3)
     assert stream.ratio(0, 1) == stream.ratio(2) == 1 and stream.seconds[0] == stream.seconds[1]
