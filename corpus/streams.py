@@ -27,7 +27,7 @@ Turn = tuple[float, float]
 
 
 def run_stream(client: str, name: str, sizes: Sequence[int]) -> dict[str, Any]:
-    """Build and call an entry at some sizes: the seconds of each, and where all are compiled the programs of functions."""
+    """Build and call an entry at some sizes: the seconds of each, and the programs of functions if all are compiled."""
     import jax
 
     from shlo_disc.driver.ledger.book import LEDGER
