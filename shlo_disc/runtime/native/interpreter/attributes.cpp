@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The codes are those of StableHLO's VHLO dialect, which never change once they are released.
 #include "attributes.h"
+
+#include "pjrt/vhlo.h"
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <unordered_map>
 
 namespace disc::interpreter {
 
@@ -16,99 +16,25 @@ using pjrt::Bytecode;
 using pjrt::BytecodeEntry;
 using pjrt::BytecodeOp;
 using pjrt::Cursor;
+namespace vhlo = pjrt::vhlo;
 
 constexpr int64_t most_attribute_elements = 4096;
 
-enum AttributeCode : uint64_t {
-  array_code = 1,
-  boolean_code = 2,
-  comparison_direction_code = 3,
-  comparison_type_code = 4,
-  dictionary_code = 6,
-  fft_type_code = 7,
-  integer_code = 9,
-  rng_algorithm_code = 12,
-  string_code = 14,
-  tensor_code = 15,
-  transpose_code = 16,
-  type_code = 17,
-};
-
-enum TypeCode : uint64_t { boolean_type = 0, complex_type = 1, si64_type = 14, ranked_tensor = 20, none_type = 33 };
-
-constexpr uint64_t builtin_string = 2; // of the builtin dialect's attributes
-
-/// The attributes of ops in the order in which they are written, which is that of their names. `v2` of an op may have more.
-const std::unordered_map<std::string_view, std::vector<std::string_view>> &attribute_names() {
-  static const std::unordered_map<std::string_view, std::vector<std::string_view>> table = {
-      {"broadcast_in_dim_v1", {"broadcast_dimensions"}},
-      {"call_v1", {"callee"}},
-      {"cholesky_v1", {"lower"}},
-      {"compare_v1", {"compare_type", "comparison_direction"}},
-      {"composite_v1", {"composite_attributes", "decomposition", "name", "version"}},
-      {"composite_v2", {"composite_attributes", "decomposition", "name", "version"}},
-      {"concatenate_v1", {"dimension"}},
-      {"constant_v1", {"value"}},
-      {"convolution_v1",
-       {"batch_group_count", "feature_group_count", "input_batch_dimension", "input_feature_dimension",
-        "input_spatial_dimensions", "kernel_input_feature_dimension", "kernel_output_feature_dimension",
-        "kernel_spatial_dimensions", "lhs_dilation", "output_batch_dimension", "output_feature_dimension",
-        "output_spatial_dimensions", "padding", "precision_config", "rhs_dilation", "window_reversal",
-        "window_strides"}},
-      {"dot_general_v1",
-       {"lhs_batching_dimensions", "lhs_contracting_dimensions", "precision_config", "rhs_batching_dimensions",
-        "rhs_contracting_dimensions"}},
-      {"dot_general_v2",
-       {"accumulation_type", "allow_imprecise_accumulation", "lhs_batching_dimensions", "lhs_component_count",
-        "lhs_contracting_dimensions", "lhs_precision_type", "num_primitive_operations", "precision_config",
-        "rhs_batching_dimensions", "rhs_component_count", "rhs_contracting_dimensions", "rhs_precision_type"}},
-      {"dynamic_slice_v1", {"slice_sizes"}},
-      {"fft_v1", {"fft_length", "fft_type"}},
-      {"func_v1", {"arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"}},
-      {"gather_v1",
-       {"collapsed_slice_dims", "index_vector_dim", "indices_are_sorted", "offset_dims", "slice_sizes",
-        "start_index_map"}},
-      {"gather_v2",
-       {"collapsed_slice_dims", "index_vector_dim", "indices_are_sorted", "offset_dims", "operand_batching_dims",
-        "slice_sizes", "start_index_map", "start_indices_batching_dims"}},
-      {"iota_v1", {"iota_dimension"}},
-      {"map_v1", {"dimensions"}},
-      {"pad_v1", {"edge_padding_high", "edge_padding_low", "interior_padding"}},
-      {"reduce_precision_v1", {"exponent_bits", "mantissa_bits"}},
-      {"reduce_v1", {"dimensions"}},
-      {"reduce_window_v1", {"base_dilations", "padding", "window_dilations", "window_dimensions", "window_strides"}},
-      {"reverse_v1", {"dimensions"}},
-      {"rng_bit_generator_v1", {"rng_algorithm"}},
-      {"scatter_v1",
-       {"index_vector_dim", "indices_are_sorted", "inserted_window_dims", "scatter_dims_to_operand_dims",
-        "unique_indices", "update_window_dims"}},
-      {"scatter_v2",
-       {"index_vector_dim", "indices_are_sorted", "input_batching_dims", "inserted_window_dims",
-        "scatter_dims_to_operand_dims", "scatter_indices_batching_dims", "unique_indices", "update_window_dims"}},
-      {"select_and_scatter_v1", {"padding", "window_dimensions", "window_strides"}},
-      {"slice_v1", {"limit_indices", "start_indices", "strides"}},
-      {"sort_v1", {"dimension", "is_stable"}},
-      {"transpose_v1", {"permutation"}},
-      {"triangular_solve_v1", {"left_side", "lower", "transpose_a", "unit_diagonal"}},
-  };
-  return table;
-}
-
 std::optional<DType> dtype_of(uint64_t code) {
   switch (code) {
-  case boolean_type: return DType::i1;
-  case 2: return DType::bf16;
-  case 3: return DType::f16;
-  case 4: return DType::f32;
-  case 5: return DType::f64;
-  case 11: return DType::i8;
-  case 12: return DType::i16;
-  case 13: return DType::i32;
-  case 14: return DType::i64;
-  case 16: return DType::u8;
-  case 17: return DType::u16;
-  case 18: return DType::u32;
-  case 19: return DType::u64;
+  case vhlo::boolean_type: return DType::i1;
+  case vhlo::float_bf16: return DType::bf16;
+  case vhlo::float_f16: return DType::f16;
+  case vhlo::float_f32: return DType::f32;
+  case vhlo::float_f64: return DType::f64;
+  case vhlo::integer_si8: return DType::i8;
+  case vhlo::integer_si16: return DType::i16;
+  case vhlo::integer_si32: return DType::i32;
+  case vhlo::integer_si64: return DType::i64;
+  case vhlo::integer_ui8: return DType::u8;
+  case vhlo::integer_ui16: return DType::u16;
+  case vhlo::integer_ui32: return DType::u32;
+  case vhlo::integer_ui64: return DType::u64;
   default: return std::nullopt;
   }
 }
@@ -124,7 +50,7 @@ DType element_type(const Bytecode &bytecode, uint64_t index) {
   Cursor cursor = vhlo_entry(bytecode, bytecode.types, index);
   uint64_t code = cursor.varint();
   std::optional<DType> found = dtype_of(code);
-  if (code == complex_type) {
+  if (code == vhlo::complex_type) {
     DType part = element_type(bytecode, cursor.varint());
     if (part == DType::f32 || part == DType::f64)
       found = part == DType::f32 ? DType::c64 : DType::c128;
@@ -171,21 +97,21 @@ Attribute attribute_of(const Bytecode &bytecode, uint64_t index) {
     return {};
   Cursor cursor(entry.bytes);
   switch (cursor.varint()) {
-  case boolean_code:
-  case comparison_direction_code:
-  case comparison_type_code:
-  case fft_type_code:
-  case rng_algorithm_code:
-  case transpose_code:
+  case vhlo::boolean:
+  case vhlo::comparison_direction:
+  case vhlo::comparison_type:
+  case vhlo::fft_type:
+  case vhlo::rng_algorithm:
+  case vhlo::transpose:
     return {{static_cast<int64_t>(cursor.varint())}, {}};
-  case integer_code:
+  case vhlo::integer_attribute:
     return {{integer_value(bytecode, cursor)}, {}};
-  case tensor_code:
+  case vhlo::tensor:
     return {tensor_elements(bytecode, cursor), {}};
-  case string_code:
+  case vhlo::string:
     return {{}, at(bytecode.strings, cursor.varint())};
-  case type_code: // only whether there is one
-    return {{vhlo_entry(bytecode, bytecode.types, cursor.varint()).varint() != none_type}, {}};
+  case vhlo::type_attribute: // only whether there is one
+    return {{vhlo_entry(bytecode, bytecode.types, cursor.varint()).varint() != vhlo::none_type}, {}};
   default:
     return {};
   }
@@ -197,7 +123,7 @@ std::string_view plain_name(std::string_view name) { return name.substr(0, name.
 
 Type type_of(const Bytecode &bytecode, uint64_t index) {
   Cursor cursor = vhlo_entry(bytecode, bytecode.types, index);
-  if (cursor.varint() != ranked_tensor)
+  if (cursor.varint() != vhlo::ranked_tensor)
     throw Unsupported("a value is no array of known sizes");
   Type type;
   int64_t count = 1;
@@ -213,11 +139,11 @@ Type type_of(const Bytecode &bytecode, uint64_t index) {
 
 std::map<std::string_view, Attribute> attributes_of(const Bytecode &bytecode, const BytecodeOp &op) {
   std::map<std::string_view, Attribute> out;
-  auto known = attribute_names().find(bytecode.ops[op.name].name);
-  if (known == attribute_names().end() || !op.properties)
+  const std::vector<std::string_view> *known = vhlo::attribute_names(bytecode.ops[op.name].name);
+  if (!known || !op.properties)
     return out;
   Cursor cursor(at(bytecode.properties, *op.properties));
-  for (std::string_view name : known->second)
+  for (std::string_view name : *known)
     out.emplace(name, name == "value" ? Attribute{{static_cast<int64_t>(cursor.varint())}, {}}
                                       : attribute_of(bytecode, cursor.varint()));
   if (!cursor.empty())
@@ -235,11 +161,11 @@ std::string_view text_of(const std::map<std::string_view, Attribute> &attributes
 std::vector<std::vector<std::string_view>> names_of(const Bytecode &bytecode, uint64_t attribute) {
   std::vector<std::vector<std::string_view>> out;
   Cursor cursor = vhlo_entry(bytecode, bytecode.attributes, attribute);
-  if (cursor.varint() != array_code)
+  if (cursor.varint() != vhlo::array)
     throw Unsupported("a function says something else of its arguments");
   for (uint64_t left = cursor.count(); left > 0; --left) {
     Cursor entry = vhlo_entry(bytecode, bytecode.attributes, cursor.varint());
-    if (entry.varint() != dictionary_code)
+    if (entry.varint() != vhlo::dictionary_attribute)
       throw Unsupported("a function says something else of its arguments");
     std::vector<std::string_view> &names = out.emplace_back();
     for (uint64_t pairs = entry.count(); pairs > 0; --pairs) {
@@ -259,7 +185,7 @@ std::string module_name(const Bytecode &bytecode, const BytecodeOp &module) {
       continue;
     const BytecodeEntry &entry = at(bytecode.attributes, index >> 1);
     Cursor text(entry.bytes);
-    if (entry.is_binary && bytecode.dialects[entry.dialect] == "builtin" && text.varint() == builtin_string)
+    if (entry.is_binary && bytecode.dialects[entry.dialect] == "builtin" && text.varint() == vhlo::builtin_string)
       return std::string(at(bytecode.strings, text.varint()));
   }
   return {};

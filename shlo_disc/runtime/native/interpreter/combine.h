@@ -2,9 +2,8 @@
 // The ops by which reductions combine elements, where a body has nothing else.
 #pragma once
 
+#include "complex_functions.h"
 #include "elementwise.h"
-
-#include <limits>
 
 namespace disc::interpreter {
 
@@ -18,7 +17,6 @@ struct Sum {
     else
       return a + b;
   }
-  template <typename T> static T identity() { return T{}; }
 };
 
 struct Product {
@@ -27,38 +25,19 @@ struct Product {
       return a && b;
     else if constexpr (Integer<T>)
       return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else if constexpr (is_complex<T>)
+      return complex_product(a, b);
     else
       return a * b;
-  }
-  template <typename T> static T identity() { return T(1); }
-};
-
-struct Largest : Maximum {
-  template <typename T> static T identity() {
-    if constexpr (Real<T>)
-      return -std::numeric_limits<T>::infinity();
-    else
-      return std::numeric_limits<T>::lowest();
-  }
-};
-
-struct Smallest : Minimum {
-  template <typename T> static T identity() {
-    if constexpr (Real<T>)
-      return std::numeric_limits<T>::infinity();
-    else
-      return std::numeric_limits<T>::max();
   }
 };
 
 struct Conjunction {
   template <typename T> static T of(T a, T b) { return static_cast<T>(a & b); }
-  template <typename T> static T identity() { return static_cast<T>(~T{}); }
 };
 
 struct Disjunction {
   template <typename T> static T of(T a, T b) { return static_cast<T>(a | b); }
-  template <typename T> static T identity() { return T{}; }
 };
 
 /// The loop of a body that has one op, which takes both of its arguments: what `made` gives for the C++ types of the op
@@ -73,9 +52,9 @@ template <typename Loop, typename Made> Loop loop_of_body(const Body &body, DTyp
       return made(Sum{}, T{});
     if constexpr (!is_complex<Number>) {
       if (body.only_op == "maximum")
-        return made(Largest{}, T{});
+        return made(Maximum{}, T{});
       if (body.only_op == "minimum")
-        return made(Smallest{}, T{});
+        return made(Minimum{}, T{});
     }
     if (body.only_op == "multiply")
       return made(Product{}, T{});

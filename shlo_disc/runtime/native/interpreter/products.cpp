@@ -34,18 +34,53 @@ struct ProductAxes {
 
 int64_t product_of(const Dims &sizes) { return Type{DType::i8, sizes}.count(); }
 
-/// C = A B for matrices one behind the other.
+constexpr int64_t lanes = 16;
+
+/// Sums of a row of terms, in several parts.
+template <typename To> To inner_product(const To *a, const To *b, int64_t k) {
+  To parts[lanes] = {}, sum{};
+  int64_t p = 0;
+  for (; p + lanes <= k; p += lanes)
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      parts[lane] += product(a[p + lane], b[p + lane]);
+  for (; p < k; ++p)
+    parts[p % lanes] += product(a[p], b[p]);
+  for (const To &part : parts)
+    sum += part;
+  return sum;
+}
+
+/// Adds four rows to sums, each multiplied by a factor. The inner loop's size is known so that it becomes vectors.
+template <typename To>
+void add_four_rows(const To *__restrict factors, const To *__restrict rows, To *__restrict sums, int64_t n) {
+  const To *second = rows + n, *third = second + n, *fourth = third + n;
+  To a = factors[0], b = factors[1], c = factors[2], d = factors[3];
+  int64_t j = 0;
+  for (; j + lanes <= n; j += lanes)
+    for (int64_t i = j; i < j + lanes; ++i)
+      sums[i] = sums[i] + product(a, rows[i]) + product(b, second[i]) + product(c, third[i]) + product(d, fourth[i]);
+  for (; j < n; ++j)
+    sums[j] = sums[j] + product(a, rows[j]) + product(b, second[j]) + product(c, third[j]) + product(d, fourth[j]);
+}
+
+/// C = A B for matrices whose rows lie one behind the other.
 template <typename To>
 void multiply(const To *__restrict a, const To *__restrict b, To *__restrict c, int64_t m, int64_t k, int64_t n) {
+  if (n == 1) {
+    for (int64_t i = 0; i < m; ++i)
+      c[i] = inner_product(a + i * k, b, k);
+    return;
+  }
   std::fill_n(c, m * n, To{});
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t p = 0; p < k; ++p) {
-      To factor = a[i * k + p];
-      const To *__restrict row = b + p * n;
-      To *__restrict sums = c + i * n;
+  for (int64_t i = 0; i < m; ++i) {
+    To *sums = c + i * n;
+    int64_t p = 0;
+    for (; p + 4 <= k; p += 4)
+      add_four_rows(a + i * k + p, b + p * n, sums, n);
+    for (; p < k; ++p)
       for (int64_t j = 0; j < n; ++j)
-        sums[j] += factor * row[j];
-    }
+        sums[j] += product(a[i * k + p], b[p * n + j]);
+  }
 }
 
 template <typename T> Kernel dot_kernel(const Op &op, const ProductAxes &lhs, const ProductAxes &rhs) {
@@ -55,6 +90,8 @@ template <typename T> Kernel dot_kernel(const Op &op, const ProductAxes &lhs, co
   Walk<1> rhs_walk = packed_walk(op.operand(1), {&rhs.batch, &rhs.contracted, &rhs.free});
   int64_t batch = product_of(lhs.batch_sizes), m = product_of(lhs.free_sizes), n = product_of(rhs.free_sizes);
   int64_t k = product_of(lhs.contracted_sizes);
+  if (op.result().count() == 0) // other sizes may be larger than any memory
+    return [](Inputs, Outputs) {};
   return [=](Inputs inputs, Outputs outputs) {
     std::vector<To> a(static_cast<size_t>(batch * m * k)), b(static_cast<size_t>(batch * k * n));
     std::vector<To> sums(static_cast<size_t>(m * n));

@@ -3,6 +3,7 @@
 // f32 for floats of up to 32 bits, f64, integers that wrap around, or complex numbers.
 #pragma once
 
+#include "complex_functions.h"
 #include "element_types.h"
 #include "walk.h"
 
@@ -14,7 +15,7 @@ Kernel convolution_kernel(const Op &op); // convolution.cpp
 template <typename T>
 using Term = std::conditional_t<is_int<T>, uint64_t, std::conditional_t<is_half<T>, float, T>>;
 
-/// Whether elements of an operand become terms of that type without a loss.
+/// Whether elements of an operand become terms of that type: floats without a loss, integers rounded to floats.
 template <typename Operand, typename To> constexpr bool becomes() {
   if constexpr (is_bool<Operand> || is_bool<To>)
     return false;
@@ -22,8 +23,17 @@ template <typename Operand, typename To> constexpr bool becomes() {
     return std::is_same_v<Operand, To>;
   else if constexpr (is_int<To>)
     return is_int<Operand>;
+  else if constexpr (std::is_same_v<Operand, double>)
+    return std::is_same_v<To, double>;
   else
-    return !is_complex<Operand> && (is_real_float<Operand> || is_int<Operand>);
+    return is_real_float<Operand> || is_int<Operand>;
+}
+
+template <typename To> To product(To a, To b) {
+  if constexpr (is_complex<To>)
+    return complex_product(a, b);
+  else
+    return a * b;
 }
 
 using Pack = void (*)(const Walk<1> &walk, const void *from, void *to);

@@ -14,24 +14,26 @@ namespace {
 
 constexpr int64_t lanes = 16; // sums of a row at a time: rows of floats are as exact as those of a processor's vectors
 
-/// The elements of a row, combined.
+/// The elements of a row, of which there is one at least, combined. Sums begin with elements: not all bodies have an
+/// element that changes no other one, as 0 does change -0.
 template <typename Combine, typename T> Computed<T> combined_row(const T *row, int64_t size, int64_t step) {
   using Number = Computed<T>;
-  std::array<Number, lanes> sums;
-  sums.fill(Combine::template identity<Number>());
-  int64_t i = 0;
+  std::array<Number, lanes> sums{};
+  auto add = [&](size_t lane, int64_t i) { sums[lane] = Combine::of(sums[lane], static_cast<Number>(row[i * step])); };
+  size_t used = static_cast<size_t>(std::min<int64_t>(size, lanes));
+  for (size_t lane = 0; lane < used; ++lane)
+    sums[lane] = static_cast<Number>(row[static_cast<int64_t>(lane) * step]);
+  int64_t i = lanes;
   for (; i + lanes <= size; i += lanes)
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      auto &sum = sums[static_cast<size_t>(lane)];
-      sum = Combine::of(sum, static_cast<Number>(row[(i + lane) * step]));
-    }
-  for (; i < size; ++i) {
-    auto &sum = sums[static_cast<size_t>(i % lanes)];
-    sum = Combine::of(sum, static_cast<Number>(row[i * step]));
-  }
-  for (size_t half = lanes / 2; half > 0; half /= 2)
-    for (size_t lane = 0; lane < half; ++lane)
+    for (size_t lane = 0; lane < lanes; ++lane)
+      add(lane, i + static_cast<int64_t>(lane));
+  for (; i < size; ++i)
+    add(static_cast<size_t>(i % lanes), i);
+  for (size_t half = lanes / 2; half > 0; half /= 2) {
+    for (size_t lane = 0; lane + half < used; ++lane)
       sums[lane] = Combine::of(sums[lane], sums[lane + half]);
+    used = std::min(used, half);
+  }
   return sums[0];
 }
 

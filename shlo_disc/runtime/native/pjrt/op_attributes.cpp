@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "op_attributes.h"
 
+#include "vhlo.h"
+
 #include <algorithm>
 #include <iterator>
-#include <unordered_map>
 
 namespace disc::pjrt {
 
@@ -11,39 +12,7 @@ namespace {
 
 constexpr std::string_view call_configuration = "mhlo.backend_config";
 
-/// The ops with attributes that state sizes, and the names of all their attributes, in the order in which they are
-/// written. All other ops have attributes that do not depend on sizes.
-const std::unordered_map<std::string_view, std::vector<std::string_view>> &sized_ops() {
-  static const std::unordered_map<std::string_view, std::vector<std::string_view>> table = {
-      {"call_v1", {"callee"}},
-      {"composite_v1", {"composite_attributes", "decomposition", "name", "version"}},
-      {"composite_v2", {"composite_attributes", "decomposition", "name", "version"}},
-      {"constant_v1", {"value"}},
-      {"convolution_v1",
-       {"batch_group_count", "feature_group_count", "input_batch_dimension", "input_feature_dimension",
-        "input_spatial_dimensions", "kernel_input_feature_dimension", "kernel_output_feature_dimension",
-        "kernel_spatial_dimensions", "lhs_dilation", "output_batch_dimension", "output_feature_dimension",
-        "output_spatial_dimensions", "padding", "precision_config", "rhs_dilation", "window_reversal",
-        "window_strides"}},
-      {"dynamic_slice_v1", {"slice_sizes"}},
-      {"fft_v1", {"fft_length", "fft_type"}},
-      {"func_v1", {"arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"}},
-      {"gather_v1",
-       {"collapsed_slice_dims", "index_vector_dim", "indices_are_sorted", "offset_dims", "slice_sizes",
-        "start_index_map"}},
-      {"gather_v2",
-       {"collapsed_slice_dims", "index_vector_dim", "indices_are_sorted", "offset_dims", "operand_batching_dims",
-        "slice_sizes", "start_index_map", "start_indices_batching_dims"}},
-      {"pad_v1", {"edge_padding_high", "edge_padding_low", "interior_padding"}},
-      {"reduce_window_v1",
-       {"base_dilations", "padding", "window_dilations", "window_dimensions", "window_strides"}},
-      {"select_and_scatter_v1", {"padding", "window_dimensions", "window_strides"}},
-      {"slice_v1", {"limit_indices", "start_indices", "strides"}},
-  };
-  return table;
-}
-
-/// The attributes of those ops whose integers follow from sizes.
+/// The attributes whose integers follow from sizes.
 bool is_sized(std::string_view name) {
   static constexpr std::string_view names[] = {
       "base_dilations",    "batch_group_count", "edge_padding_high", "edge_padding_low", "feature_group_count",
@@ -83,12 +52,12 @@ void OpAttributeReader::read(std::string_view op_name, std::string_view bytes, O
   std::vector<uint64_t> values;
   for (Cursor cursor(bytes); !cursor.empty();)
     values.push_back(cursor.varint());
-  auto sized = sized_ops().find(op_name);
-  if (sized != sized_ops().end() && sized->second.size() != values.size())
+  const std::vector<std::string_view> *names = vhlo::attribute_names(op_name);
+  if (names && names->size() != values.size())
     throw Unreadable("an op has more or fewer attributes than are known");
   out.tokens.number(values.size());
   for (size_t i = 0; i < values.size(); ++i)
-    read(sized == sized_ops().end() ? std::string_view() : sized->second[i], values[i], out);
+    read(names ? (*names)[i] : std::string_view(), values[i], out);
 }
 
 void OpAttributeReader::read(std::string_view name, uint64_t value, OpAttributes &out) {

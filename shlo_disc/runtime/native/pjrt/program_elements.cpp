@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The codes are those of StableHLO's VHLO dialect, which never change once they are released.
 #include "program_elements.h"
+
+#include "vhlo.h"
 
 #include <cstring>
 
 namespace disc::pjrt {
+
+using namespace vhlo;
 
 namespace {
 
@@ -12,56 +15,8 @@ constexpr size_t most_bytes = 16 << 20; // of one expansion
 constexpr int most_depth = 32;
 constexpr int64_t most_integers = 4096;
 
-/// Of the builtin dialect are the dictionaries of ops, the names in them, and the module's own attributes.
-enum BuiltinAttribute : uint64_t {
-  builtin_array = 0,
-  builtin_dictionary = 1,
-  builtin_string = 2,
-  builtin_unit = 7,
-  builtin_integer = 8,
-};
-
 constexpr uint64_t builtin_integer_type = 0;
 constexpr uint64_t from_builtin = 1000; // apart from the codes of VHLO
-
-enum Attribute : uint64_t {
-  array = 1,
-  boolean = 2,
-  comparison_direction = 3,
-  comparison_type = 4,
-  custom_call_version = 5,
-  dictionary_attribute = 6,
-  fft_type = 7,
-  float_attribute = 8,
-  integer_attribute = 9,
-  output_operand_alias = 10,
-  precision = 11,
-  rng_algorithm = 12,
-  rng_distribution = 13,
-  string = 14,
-  tensor = 15,
-  transpose = 16,
-  type_attribute = 17,
-  type_extensions = 18,
-  accuracy_mode = 19,
-  accuracy = 20,
-};
-
-enum Type : uint64_t {
-  boolean_type = 0,
-  complex_type = 1,
-  function_type = 8,
-  index_type = 9,
-  integer_si64 = 14,
-  ranked_tensor = 20,
-  ranked_tensor_with_encoding = 21,
-  tuple_type = 23,
-  quantized = 24,
-  unranked_tensor = 25,
-  quantized_per_axis = 30,
-  buffer_type = 41,
-  future_type = 42,
-};
 
 /// The bits of an element of each numeric type in a constant; 0 for what is none.
 int storage_bits(uint64_t code) {
