@@ -45,6 +45,11 @@ def test_composites() -> None:
     check(lambda x: lax.erf(x / 5), X, ulps=4, absolute=1e-7)
 
 
+def test_composites_of_complex_infinities() -> None:
+    infinite = np.array([complex(a, b) for a in (np.inf, -np.inf) for b in (np.inf, -np.inf, np.nan)], np.complex64)
+    check(lambda x: (jnp.cosh(x), jnp.sinh(x)), infinite)
+
+
 @pytest.mark.parametrize("trips", [0, 1, 7])
 def test_loops(trips: int) -> None:
     def step(i: Any, state: Any) -> Any:

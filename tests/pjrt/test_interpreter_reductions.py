@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from tests.pjrt.interpreter import check
+from tests.pjrt.interpreter import check, interpreted
 
 FLOATS = (np.float16, ml_dtypes.bfloat16, np.float32)
 INTEGERS = (np.int8, np.int32, np.uint8, np.uint32)
@@ -32,15 +32,17 @@ def fractions(shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0) ->
 # ---- reductions ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2), (0, 1, 2), ()], ids=str)
+ALL_AXES = ((0,), (1,), (2,), (0, 2), (0, 1, 2), ())
+
+
 @pytest.mark.parametrize("shape", [(3, 5, 7), (1, 17, 2), (2, 0, 3), (2, 3, 0)], ids=str)
 @pytest.mark.parametrize("name", ["sum", "max", "min", "prod"])
-def test_reductions(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+def test_reductions(name: str, shape: tuple[int, ...]) -> None:
     ops = {"sum": lax.reduce_sum_p, "max": lax.reduce_max_p, "min": lax.reduce_min_p, "prod": lax.reduce_prod_p}
     parameters = {"out_sharding": None} if name == "sum" else {}
-    for dtype in (*FLOATS, *INTEGERS):
-        x = numbers(shape, dtype) if name != "prod" else np.maximum(numbers(shape, dtype) % 3, 1).astype(dtype)
-        check(lambda x: ops[name].bind(x, axes=axes, **parameters), np.minimum(x, 2).astype(dtype))
+    x = np.minimum(numbers(shape, np.int32), 2) if name != "prod" else np.maximum(numbers(shape, np.int32) % 3, 1)
+    check(lambda *arrays: [ops[name].bind(array, axes=axes, **parameters) for array in arrays for axes in ALL_AXES],
+          *(x.astype(dtype) for dtype in (*FLOATS, *INTEGERS)))  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", [(4,), (3, 33), (0,), ()], ids=str)
@@ -55,12 +57,23 @@ def test_nans_win() -> None:
     check(lambda x: (x.max(1), x.min(1), x.max(0), x.min(0)), x)
 
 
+@pytest.mark.parametrize("length", [2, 17, 40])
+def test_sums_of_negative_zeros(length: int) -> None:
+    """They are -0 where they begin with it: a sum may not begin with 0 on its own."""
+
+    def add(a: Any, b: Any) -> Any:  # not lax.add, for which JAX would begin with 0
+        return a + b
+
+    def bits(x: Any) -> Any:
+        return lax.bitcast_convert_type(lax.reduce(x, np.float32(-0.0), add, (0,)), jnp.int32)
+
+    check(lambda x: (bits(x), bits(jnp.stack([x, x], 1))), np.full(length, -0.0, np.float32))
+
+
 def test_long_sums_are_as_exact_as_those_of_vectors() -> None:
     x = fractions((3, 100_001)) + 1
     exact = x.astype(np.float64).sum(1)
     check(lambda x: x.sum(1), x, ulps=64)
-    from tests.pjrt.interpreter import interpreted
-
     np.testing.assert_allclose(interpreted(lambda x: x.sum(1), x)[0], exact, rtol=1e-6)
 
 
@@ -105,11 +118,26 @@ def test_windows(seed: int) -> None:
         check(functools.partial(run, initial=initial, op=op), x)
 
 
+@pytest.mark.parametrize("bases", [(1, 1), (2, 3)], ids=str)
+def test_windows_of_several_arrays(bases: tuple[int, int]) -> None:
+    def largest(a: Any, b: Any) -> Any:
+        is_larger = b[0] > a[0]
+        return tuple(jnp.where(is_larger, y, x) for x, y in zip(a, b, strict=True))
+
+    def run(*arrays: Any) -> Any:
+        return lax.reduce_window(arrays, (np.int32(-1), np.int32(-1)), largest, (2, 3), (1, 2), ((1, 0), (0, 2)), bases)
+
+    check(run, numbers((5, 7), np.int32), np.arange(35, dtype=np.int32).reshape(5, 7))
+
+
 @pytest.mark.parametrize("length", [0, 1, 2, 31])
 def test_running_sums(length: int) -> None:
-    for dtype in (np.float16, np.float32, np.int32):
-        check(lambda x: (jnp.cumsum(x, 0), lax.cummax(x, axis=1), lax.cumprod(x, axis=0, reverse=True)),
-              np.minimum(numbers((length, 3), dtype), 1).astype(dtype))  # fmt: skip
+    def run(x: Any) -> Any:
+        return jnp.cumsum(x, 0), lax.cummax(x, axis=1), lax.cumprod(x, axis=0, reverse=True)
+
+    x = np.minimum(numbers((length, 3), np.int32), 1)
+    check(lambda *arrays: [run(array) for array in arrays],
+          *(x.astype(dtype) for dtype in (np.float16, np.float32, np.int32)))  # fmt: skip
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
@@ -131,7 +159,11 @@ def test_pooling_and_its_gradient(padding: str, strides: tuple[int, int]) -> Non
 def test_sorts(length: int) -> None:
     x = fractions((3, length), seed=length)
     x[:, ::5], x[:, 1::7], x[:, 2::9] = np.nan, -0.0, 0.0
-    check(lambda x: (jnp.sort(x, axis=1), jnp.sort(x, axis=0), jnp.argsort(x, axis=1)), x)
+
+    def run(x: Any) -> Any:  # as bits, by which -0 is not 0
+        return [lax.bitcast_convert_type(jnp.sort(x, axis=axis), jnp.int32) for axis in (0, 1)], jnp.argsort(x, axis=1)
+
+    check(run, x)
     check(lambda x: jnp.sort(x, axis=1, descending=True), numbers((3, length), np.uint8))
 
 
@@ -155,14 +187,17 @@ PRODUCTS = (
     ((3, 0), (0, 5), ((1,), (0,)), ((), ())),
     ((0, 3), (3, 5), ((1,), (0,)), ((), ())),
     ((17, 31), (31, 19), ((1,), (0,)), ((), ())),
+    ((5, 37), (37,), ((1,), (0,)), ((), ())),
+    ((0, 2**20, 1), (0, 1, 2**20), ((2,), (1,)), ((0,), (0,))),
 )
 
 
 @pytest.mark.parametrize("row", PRODUCTS, ids=lambda row: f"{row[0]}x{row[1]}")
 def test_products(row: Any) -> None:
     left, right, contracted, batch = row
-    for dtype in (*FLOATS, np.int8, np.int32, np.uint32, np.complex64):
-        check(lambda a, b: lax.dot_general(a, b, (contracted, batch)), numbers(left, dtype), numbers(right, dtype, 1))
+    dtypes = (*FLOATS, np.int8, np.int32, np.uint32, np.complex64)
+    check(lambda *pairs: [lax.dot_general(a, b, (contracted, batch)) for a, b in pairs],
+          *((numbers(left, dtype), numbers(right, dtype, 1)) for dtype in dtypes))  # fmt: skip
 
 
 @pytest.mark.parametrize("types", [(np.int8, np.int8, np.int32), (ml_dtypes.bfloat16, ml_dtypes.bfloat16, np.float32),
@@ -177,6 +212,22 @@ def test_products_into_other_types(types: Any) -> None:
 def test_integers_wrap_around() -> None:
     x = np.full((2, 9), 100, np.int8)
     check(lambda x: (x @ x.T, x.sum(0), lax.reduce_prod_p.bind(x, axes=(1,))), x)
+
+
+def test_infinite_complex_numbers() -> None:
+    """Their products are what the four products of their parts give, NaNs too."""
+    x = np.array([[complex(np.inf, np.inf)], [complex(np.inf, 0)]], np.complex64)
+    check(lambda x, y: (x @ y, jnp.concatenate([x] * 3, 1).prod(1)), x, np.array([[2 - 1j]], np.complex64))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.uint64, np.complex128], ids=lambda dtype: dtype.__name__)
+def test_types_of_64_bits(dtype: Any) -> None:
+    def run(x: Any, y: Any) -> Any:
+        convolved = lax.conv(x[None], y.T[:, :4, None], (2,), "SAME")
+        return x.sum(0), x.sum(1), x.prod(1), jnp.cumsum(x, 1), jnp.sort(x, 1), x @ y, convolved
+
+    with jax.enable_x64(True):
+        check(run, numbers((4, 33), dtype), numbers((33, 7), dtype, 1))
 
 
 def test_products_are_exact_to_rounding() -> None:
@@ -217,7 +268,8 @@ def test_convolutions(seed: int) -> None:
     def run(x: Any, w: Any) -> Any:
         return lax.conv_general_dilated(x, w, **options)
 
-    check(run, x, w)
-    check(run, x.astype(np.float16), w.astype(np.float16))
-    if batch_groups == 1:
-        check(lambda x, w: jax.grad(lambda x, w: run(x, w).sum(), (0, 1))(x, w), x, w)
+    def run_all(x: Any, w: Any) -> Any:
+        gradients = jax.grad(lambda x, w: run(x, w).sum(), (0, 1))(x, w) if batch_groups == 1 else ()
+        return run(x, w), run(x.astype(jnp.float16), w.astype(jnp.float16)), gradients
+
+    check(run_all, x, w)

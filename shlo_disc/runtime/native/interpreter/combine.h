@@ -3,6 +3,7 @@
 #pragma once
 
 #include "complex_functions.h"
+#include "complex_functions.h"
 #include "elementwise.h"
 
 namespace disc::interpreter {

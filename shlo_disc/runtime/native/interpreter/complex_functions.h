@@ -12,6 +12,16 @@ namespace disc::interpreter {
 
 template <typename T> using Wider = std::conditional_t<std::is_same_v<T, float>, double, long double>;
 
+template <typename T> std::complex<T> complex_exp(std::complex<T> z) {
+  T nan = z.imag() - z.imag();
+  return nan != 0 ? std::complex<T>(nan, nan) : std::exp(z);
+}
+
+template <typename T> std::complex<T> complex_sqrt(std::complex<T> z) {
+  T nan = std::isnan(z.real()) ? z.real() : z.imag();
+  return std::isnan(nan) ? std::complex<T>(nan, nan) : std::sqrt(z);
+}
+
 template <typename T> T complex_abs(std::complex<T> z) {
   return std::isnan(z.real()) || std::isnan(z.imag()) ? z.real() + z.imag() : std::abs(z);
 }

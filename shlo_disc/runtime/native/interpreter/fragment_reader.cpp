@@ -343,6 +343,7 @@ void FragmentReader::kernel(Cursor &cursor, const BytecodeOp &read, Steps &into)
     op.bodies = bodies(cursor);
   auto step = std::make_unique<KernelStep>();
   step->work = work_of(op);
+  body.work += step->work;
   if (conditions_ == 0 && !around_ && (shared_.work_left -= step->work) < 0)
     throw Unsupported("the program has more work than is interpreted");
   for (uint32_t value : given)

@@ -59,6 +59,7 @@ using Kernel = std::function<void(Inputs inputs, Outputs outputs)>;
 struct Body {
   std::vector<Type> arguments, results;
   Kernel run;
+  int64_t work = 0; // roughly nanoseconds
   /// Where the region has one op besides its return, whose operands are arguments of the region: its name, and which
   /// arguments these are.
   std::string_view only_op;

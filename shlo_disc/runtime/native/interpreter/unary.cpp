@@ -103,9 +103,15 @@ struct Ceil { template <Real T> static T of(T x) { return std::ceil(x); } };
 struct Floor { template <Real T> static T of(T x) { return std::floor(x); } };
 struct RoundAwayFromZero { template <Real T> static T of(T x) { return std::round(x); } };
 struct RoundToEven { template <Real T> static T of(T x) { return std::rint(x); } };
-struct Exponential { template <Floating T> static T of(T x) { return std::exp(x); } };
+struct Exponential {
+  template <Real T> static T of(T x) { return std::exp(x); }
+  template <Complex T> static T of(T x) { return complex_exp(x); }
+};
 struct Log { template <Floating T> static T of(T x) { return std::log(x); } };
-struct Sqrt { template <Floating T> static T of(T x) { return std::sqrt(x); } };
+struct Sqrt {
+  template <Real T> static T of(T x) { return std::sqrt(x); }
+  template <Complex T> static T of(T x) { return complex_sqrt(x); }
+};
 // clang-format on
 
 } // namespace

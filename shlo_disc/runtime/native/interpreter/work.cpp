@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t op_work = 30;
 constexpr double most_work = 1e15;
 
-/// For one element: of ops in general, of functions that libraries compute, and of those that call a body.
-constexpr double element_work = 0.5, function_work = 4, body_work = 40;
+/// For one element: of ops in general, of functions that libraries compute, and of a body that is called, beside its ops.
+constexpr double element_work = 0.5, function_work = 4, body_work = 20;
 
 bool is_function(std::string_view name) {
   static constexpr std::string_view names[] = {
@@ -67,8 +67,10 @@ int64_t work_of(const Op &op) {
     read = std::max(read, type.count());
   bool reads_all = !op.bodies.empty(); // others read what they write
   double elements = static_cast<double>(reads_all ? std::max(read, written) : written) * terms_of(op);
-  bool is_slow = std::ranges::any_of(op.bodies, [](const Body &body) { return body.only_op.empty(); });
-  double each = is_slow ? body_work : is_function(op.name) ? function_work : element_work;
+  double each = is_function(op.name) ? function_work : element_work;
+  for (const Body &body : op.bodies)
+    if (body.only_op.empty())
+      each += body_work + static_cast<double>(body.work);
   return op_work + static_cast<int64_t>(std::min(elements * each, most_work));
 }
 

@@ -211,10 +211,13 @@ bool runs_here(const Execution &execution) {
 }
 
 /// What a run fails with is the failure of its results, wherever it ran; where there are none to have it, of the call.
+/// Throws interpreter::Unsupported for a program that is to be compiled.
 std::vector<Outputs> run_here(Execution &execution) {
   try {
     execution.run();
     return delivered(execution);
+  } catch (const interpreter::Unsupported &) {
+    throw;
   } catch (...) {
     if (execution.is_on_gpus() || !execution.placement->client.is_asynchronous || !execution.code->plans_results())
       throw;
@@ -256,24 +259,16 @@ Execution execution_of(const PJRT_LoadedExecutable_Execute_Args &args, const PJR
   return execution;
 }
 
-/// Runs a program by the interpreter, in the caller's thread; nothing where the run had to stop. It has changed nothing.
-std::optional<std::vector<Outputs>> run_interpreted(Execution &execution) {
-  try {
-    execution.run();
-  } catch (const interpreter::Unsupported &) {
-    return std::nullopt;
-  }
-  return delivered(execution);
-}
-
 std::vector<Outputs> run(const PJRT_LoadedExecutable_Execute_Args &args, PJRT_LoadedExecutable &loaded,
                          std::shared_ptr<const Code> code) {
   Execution execution = execution_of(args, loaded, std::move(code));
   if (const NotCompiled *not_compiled = execution.code->not_compiled();
       not_compiled && not_compiled->interpreted.may_stop) {
-    if (std::optional<std::vector<Outputs>> outputs = run_interpreted(execution))
-      return *std::move(outputs);
-    execution = execution_of(args, loaded, loaded.compiled());
+    try {
+      return run_here(execution);
+    } catch (const interpreter::Unsupported &) { // the run has changed nothing
+      execution = execution_of(args, loaded, loaded.compiled());
+    }
   }
   return runs_here(execution) ? run_here(execution) : run_by_worker(std::move(execution));
 }
