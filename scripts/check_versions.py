@@ -25,7 +25,8 @@ COPIED = ("benchmarks", "corpus", "docs", "examples", "scripts", "tests")
 """Folders that the tests import or read."""
 
 WITH_JAX = (
-    "tests/filecheck", "tests/pjrt/test_client.py", "tests/pjrt/test_jax.py", "tests/run/test_api.py",
+    "tests/filecheck", "tests/pjrt/test_client.py", "tests/pjrt/test_interpreted.py", "tests/pjrt/test_interpreter.py",
+    "tests/pjrt/test_interpreter_reductions.py", "tests/pjrt/test_jax.py", "tests/run/test_api.py",
     "tests/run/test_callbacks.py", "tests/run/test_exported.py", "tests/run/test_in_jax.py", "tests/run/test_jit.py",
     "tests/run/test_newer_artifacts.py", "tests/run/test_ops_random.py", "tests/run/test_remedies.py",
 )  # fmt: skip

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -111,11 +110,13 @@ def test_windows(seed: int) -> None:
     padding = tuple(zip(some(-1, 3), some(-1, 3), strict=True))
     x = numbers(shape, np.int32, seed)
 
-    def run(x: Any, initial: int, op: Any) -> Any:
-        return lax.reduce_window(x, np.int32(initial), op, window, strides, padding, bases, dilations)
+    bodies = ((0, lax.add), (5, lax.add), (-(2**31), lax.max), (7, lax.min), (1, lax.mul))
 
-    for initial, op in ((0, lax.add), (5, lax.add), (-(2**31), lax.max), (7, lax.min), (1, lax.mul)):
-        check(functools.partial(run, initial=initial, op=op), x)
+    def run(x: Any) -> Any:
+        return [lax.reduce_window(x, np.int32(initial), body, window, strides, padding, bases, dilations)
+                for initial, body in bodies]  # fmt: skip
+
+    check(run, x)
 
 
 @pytest.mark.parametrize("bases", [(1, 1), (2, 3)], ids=str)

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "complex_functions.h"
-#include "complex_functions.h"
 #include "elementwise.h"
 
 namespace disc::interpreter {

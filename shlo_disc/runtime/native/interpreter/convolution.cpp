@@ -27,7 +27,8 @@ public:
     std::rotate(kernel_axes_.begin(), kernel_axes_.begin() + 1, kernel_axes_.end() - 1); // places, channels, features
     Dims result_axes =
         axes_of(op, "output_batch_dimension", "output_spatial_dimensions", "output_feature_dimension", rank);
-    Dims in = sizes_of(input, input_axes_), weights = sizes_of(kernel, kernel_axes_), out = sizes_of(result, result_axes);
+    Dims in = sizes_of(input, input_axes_), weights = sizes_of(kernel, kernel_axes_);
+    Dims out = sizes_of(result, result_axes);
     images_ = out.front();
     features = out.back();
     channels = weights[rank - 2];

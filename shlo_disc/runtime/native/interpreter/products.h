@@ -4,7 +4,6 @@
 #pragma once
 
 #include "complex_functions.h"
-#include "complex_functions.h"
 #include "element_types.h"
 #include "walk.h"
 
@@ -31,13 +30,6 @@ template <typename Operand, typename To> constexpr bool becomes() {
 }
 
 template <typename To> To product(To a, To b) {
-  if constexpr (is_complex<To>)
-    return complex_product(a, b);
-  else
-    return a * b;
-}
-
-template <typename To> To term(To a, To b) {
   if constexpr (is_complex<To>)
     return complex_product(a, b);
   else

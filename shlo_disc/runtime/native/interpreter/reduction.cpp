@@ -108,7 +108,7 @@ struct Reduction {
 Kernel reduce(const Op &op) {
   Reduction reduction(op);
   require_combiner(op.body(), reduction.types);
-  ReduceLoop loop = loop_of_body<ReduceLoop>(op.body(), op.result().dtype, []<typename Combine, typename T>(Combine, T) {
+  auto loop = loop_of_body<ReduceLoop>(op.body(), op.result().dtype, []<typename Combine, typename T>(Combine, T) {
     return &reduce_elements<Combine, T>;
   });
   if (loop)
