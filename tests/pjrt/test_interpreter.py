@@ -122,6 +122,12 @@ def test_work_is_limited() -> None:
         interpreted(lambda x: jnp.broadcast_to(x, (10_000, 3, 4)) + 1, X, most_work=100_000)
 
 
+def test_large_constants_are_not_copied() -> None:
+    table = np.arange(1_000_000, dtype=np.float32)
+    with pytest.raises(ValueError, match="too many constants"):
+        interpreted(lambda x: x[0, 0] + table[5] + jnp.asarray(table)[x.astype(int)], X, most_work=100_000)
+
+
 def test_what_is_not_taken_says_why() -> None:
     with pytest.raises(ValueError, match="custom_call: there is no kernel"):
         interpreted(lambda x: jnp.linalg.qr(x), X)

@@ -198,9 +198,8 @@ def test_native_code_is_loaded_on_request(softmax: Path, monkeypatch: pytest.Mon
         opened.close()
     with pytest.raises(errors.InvalidArgument, match="the option trust is a number from 0 to 1"):
         made(shlo_disc.get_pjrt_plugin(), trust=2)
-    with pytest.raises(
-        errors.InvalidArgument, match="trust, asynchronous, max_programs, compiler, compile_seconds and blas"
-    ):
+    options = "trust, asynchronous, max_programs, interpreted_microseconds, compiler, compile_seconds and blas"
+    with pytest.raises(errors.InvalidArgument, match=options):
         made(shlo_disc.get_pjrt_plugin(), no_such_option=1)
 
 

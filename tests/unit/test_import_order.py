@@ -137,7 +137,8 @@ def test_imports_in_the_dialect_go_one_way(part: str) -> None:
 NATIVE = ROOT / "runtime" / "native"
 
 NATIVE_ORDER = (
-    "core", "kernels", "collectives", "program", "cuda", "artifact", "capi", "triton", "python", "pjrt", "module.cpp",
+    "core", "kernels", "collectives", "program", "cuda", "artifact", "capi", "triton", "python", "bytecode",
+    "interpreter", "pjrt", "module.cpp",
 )  # fmt: skip
 """The rooms of the native runtime: what memory and threads are, products and the like, ..., the module of them all."""
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "attributes.h"
 
-#include "pjrt/vhlo.h"
+#include "bytecode/vhlo.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,12 +11,12 @@ namespace disc::interpreter {
 
 namespace {
 
-using pjrt::at;
-using pjrt::Bytecode;
-using pjrt::BytecodeEntry;
-using pjrt::BytecodeOp;
-using pjrt::Cursor;
-namespace vhlo = pjrt::vhlo;
+using bytecode::at;
+using bytecode::Bytecode;
+using bytecode::BytecodeEntry;
+using bytecode::BytecodeOp;
+using bytecode::Cursor;
+namespace vhlo = bytecode::vhlo;
 
 constexpr int64_t most_attribute_elements = 4096;
 

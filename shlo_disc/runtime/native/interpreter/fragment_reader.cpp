@@ -10,15 +10,16 @@ namespace disc::interpreter {
 
 namespace {
 
-using pjrt::at;
-using pjrt::BytecodeOp;
-using pjrt::Cursor;
+using bytecode::at;
+using bytecode::BytecodeOp;
+using bytecode::Cursor;
 
 constexpr size_t most_ops = 8192;
 constexpr size_t most_values = 16384; // of a fragment
 constexpr size_t most_operands = 1024;
 constexpr int most_depth = 64;
 constexpr int64_t most_constant_bytes = 64 << 20;
+constexpr int64_t constant_bytes_of_work = 16; // they are copied when a program is read
 constexpr int64_t most_body_bytes = 16 << 10;
 constexpr int64_t any_work = INT64_MAX;
 
@@ -116,7 +117,7 @@ Ids FragmentReader::region(Cursor &cursor, const Ids *arguments, Steps &into) {
     }
   }
   if ((header & 1) && cursor.byte())
-    pjrt::skip_use_orders(cursor, count);
+    bytecode::skip_use_orders(cursor, count);
   returned_.clear();
   for (uint64_t left = header >> 1; left > 0; --left)
     op(cursor, into);
@@ -161,7 +162,7 @@ void FragmentReader::op(Cursor &cursor, Steps &into) {
     throw Unsupported("the program has too many ops");
   std::string_view found = name(op);
   ++time_;
-  bool has_regions = op.parts & pjrt::has_regions;
+  bool has_regions = op.parts & bytecode::has_regions;
   if (found == "while")
     return loop(cursor, op, into);
   if (found == "case" || found == "if")
@@ -193,7 +194,7 @@ void FragmentReader::constant(const BytecodeOp &op) {
     throw Unsupported("a constant has no value");
   uint64_t index = Cursor(at(shared_.bytecode.properties, *op.properties)).varint();
   Type type = type_of(shared_.bytecode, op.results[0]);
-  pjrt::ConstantData data = shared_.elements.constant(index);
+  bytecode::ConstantData data = shared_.elements.constant(index);
   auto bytes = static_cast<size_t>(type.bytes()), width = static_cast<size_t>(type.element_bytes());
   bool is_boolean = type.dtype == DType::i1;
   int64_t stated = 1;
@@ -202,7 +203,8 @@ void FragmentReader::constant(const BytecodeOp &op) {
   if (stated != type.count() || data.element_bits != (is_boolean ? 1 : info(type.dtype).bits))
     throw Unsupported("a constant has another type than its value");
   shared_.constant_bytes += type.bytes();
-  if (shared_.constant_bytes > most_constant_bytes)
+  shared_.work_left -= type.bytes() / constant_bytes_of_work;
+  if (shared_.constant_bytes > most_constant_bytes || shared_.work_left < 0)
     throw Unsupported("the program has too many constants");
   auto elements = std::make_unique<char[]>(std::max<size_t>(bytes, 1));
   for (size_t i = 0; is_boolean && i < bytes; ++i)
@@ -339,7 +341,7 @@ void FragmentReader::kernel(Cursor &cursor, const BytecodeOp &read, Steps &into)
   for (uint64_t index : read.results)
     op.results.push_back(type_of(shared_.bytecode, index));
   op.attributes = attributes_of(shared_.bytecode, read);
-  if (read.parts & pjrt::has_regions)
+  if (read.parts & bytecode::has_regions)
     op.bodies = bodies(cursor);
   auto step = std::make_unique<KernelStep>();
   step->work = work_of(op);

@@ -4,23 +4,23 @@
 
 #include "attributes.h"
 #include "fragment.h"
-#include "pjrt/bytecode_ops.h"
-#include "pjrt/program_elements.h"
-#include "pjrt/value_scopes.h"
+#include "bytecode/ops.h"
+#include "bytecode/elements.h"
+#include "bytecode/value_scopes.h"
 
 namespace disc::interpreter {
 
 /// A function of the module, and where its op begins.
 struct Function {
-  pjrt::Cursor op;
+  bytecode::Cursor op;
   std::vector<std::vector<std::string_view>> said_of_arguments, said_of_results;
   bool is_public = false;
 };
 
 /// What the fragments of a program have in common.
 struct Shared {
-  const pjrt::Bytecode &bytecode;
-  pjrt::Elements elements;
+  const bytecode::Bytecode &bytecode;
+  bytecode::Elements elements;
   std::map<std::string_view, Function> functions;
   std::vector<std::unique_ptr<char[]>> &constants;
   int64_t &constant_bytes;
@@ -37,7 +37,7 @@ struct Value {
 
 using Ids = std::vector<uint32_t>;
 
-/// Reads the steps of a fragment. Values are numbers. Functions throw Unsupported and pjrt::Unreadable.
+/// Reads the steps of a fragment. Values are numbers. Functions throw Unsupported and bytecode::Unreadable.
 class FragmentReader {
 public:
   explicit FragmentReader(Shared &shared) : shared_(shared), scopes_(shared.bytecode.body.size()) {}
@@ -50,13 +50,13 @@ public:
   }
 
   /// The body of a function, whose op begins at the cursor. Returns what it returns.
-  Ids function(pjrt::Cursor cursor, const Ids &arguments, Steps &into);
+  Ids function(bytecode::Cursor cursor, const Ids &arguments, Steps &into);
   /// A region of an op, of one block, in the scope of what is around it.
-  Ids region(pjrt::Cursor &cursor, const std::vector<uint32_t> *arguments, Steps &steps);
+  Ids region(bytecode::Cursor &cursor, const std::vector<uint32_t> *arguments, Steps &steps);
   /// A value of the caller's. Those are the first ones.
   uint32_t argument(Type type);
   /// The types of the arguments of a function, whose op begins at the cursor.
-  std::vector<Type> types_of_function(pjrt::Cursor cursor);
+  std::vector<Type> types_of_function(bytecode::Cursor cursor);
   /// What was read. Nothing is read by this reader any more.
   Fragment finish(const Ids &results);
 
@@ -68,13 +68,13 @@ public:
   Body body; // what is known of this fragment as one
 
 private:
-  void op(pjrt::Cursor &cursor, Steps &steps);
-  void constant(const pjrt::BytecodeOp &op);
-  void loop(pjrt::Cursor &cursor, const pjrt::BytecodeOp &op, Steps &steps);
-  void branches(pjrt::Cursor &cursor, const pjrt::BytecodeOp &op, Steps &steps);
-  void kernel(pjrt::Cursor &cursor, const pjrt::BytecodeOp &op, Steps &steps);
-  void call(const pjrt::BytecodeOp &op, std::string_view name, Steps &steps);
-  std::vector<Body> bodies(pjrt::Cursor &cursor);
+  void op(bytecode::Cursor &cursor, Steps &steps);
+  void constant(const bytecode::BytecodeOp &op);
+  void loop(bytecode::Cursor &cursor, const bytecode::BytecodeOp &op, Steps &steps);
+  void branches(bytecode::Cursor &cursor, const bytecode::BytecodeOp &op, Steps &steps);
+  void kernel(bytecode::Cursor &cursor, const bytecode::BytecodeOp &op, Steps &steps);
+  void call(const bytecode::BytecodeOp &op, std::string_view name, Steps &steps);
+  std::vector<Body> bodies(bytecode::Cursor &cursor);
   Copy copied(uint32_t from, uint32_t to);
   uint32_t add(Type type, Place place);
   uint32_t alias(uint32_t value, Type type);
@@ -84,11 +84,11 @@ private:
   uint64_t numbers_before() const { return scopes_.is_outermost() ? outside_ : 0; }
   void read(uint32_t value);
   void define(uint32_t value) { scopes_.define({value + 1, 0, 0}); }
-  Ids operands(const pjrt::BytecodeOp &op);
-  std::string_view name(const pjrt::BytecodeOp &op) const { return plain_name(shared_.bytecode.ops[op.name].name); }
+  Ids operands(const bytecode::BytecodeOp &op);
+  std::string_view name(const bytecode::BytecodeOp &op) const { return plain_name(shared_.bytecode.ops[op.name].name); }
 
   Shared &shared_;
-  pjrt::ValueScopes scopes_;
+  bytecode::ValueScopes scopes_;
   std::vector<Value> values_;
   std::vector<Place> places_;
   std::vector<Ids> loops_; // for each loop around, the values of outside that it reads

@@ -10,11 +10,11 @@ namespace disc::interpreter {
 
 namespace {
 
-using pjrt::at;
-using pjrt::Bytecode;
-using pjrt::BytecodeOp;
-using pjrt::Cursor;
-using pjrt::Unreadable;
+using bytecode::at;
+using bytecode::Bytecode;
+using bytecode::BytecodeOp;
+using bytecode::Cursor;
+using bytecode::Unreadable;
 
 /// What frameworks say of arguments and results that does not concern a run on one device.
 bool says_nothing(std::string_view name) {
@@ -36,7 +36,7 @@ std::map<std::string_view, Function> functions_of(const Bytecode &bytecode, Curs
   for (uint64_t left = header >> 1; left > 0; --left) {
     Function function{cursor, {}, {}};
     BytecodeOp op = read_op(bytecode, cursor);
-    if (bytecode.ops[op.name].name != "func_v1" || !op.properties || !(op.parts & pjrt::has_regions) ||
+    if (bytecode.ops[op.name].name != "func_v1" || !op.properties || !(op.parts & bytecode::has_regions) ||
         cursor.varint() != 3)
       throw Unsupported("something in the module is no function");
     cursor.section();
@@ -70,16 +70,16 @@ std::vector<bool> donated_of(const Function &function, size_t count) {
 } // namespace
 
 std::shared_ptr<const Program> Program::read(std::string_view bytes, int64_t most_work) {
-  Bytecode bytecode = pjrt::read_bytecode(bytes);
+  Bytecode bytecode = bytecode::read_bytecode(bytes);
   auto program = std::make_shared<Program>();
-  Shared shared{bytecode, pjrt::Elements(bytecode), {}, program->constants_, program->constant_bytes, program->op_count,
+  Shared shared{bytecode, bytecode::Elements(bytecode), {}, program->constants_, program->constant_bytes, program->op_count,
                 most_work};
   Cursor cursor(bytecode.body);
   // The body is a block of one op, the module.
   if (cursor.varint() != 2)
     throw Unreadable("there is not one module");
   BytecodeOp module = read_op(bytecode, cursor);
-  if (bytecode.ops[module.name].name != "module" || !(module.parts & pjrt::has_regions))
+  if (bytecode.ops[module.name].name != "module" || !(module.parts & bytecode::has_regions))
     throw Unreadable("there is no module");
   program->name = module_name(bytecode, module);
   uint64_t header = cursor.varint();

@@ -12,7 +12,7 @@ namespace disc::interpreter {
 /// Immutable: any number of threads may run it.
 class Program {
 public:
-  /// Reads a portable artifact. Throws pjrt::Unreadable and Unsupported: for an op that is not supported where it runs in
+  /// Reads a portable artifact. Throws bytecode::Unreadable and Unsupported: for an op that is not supported where it runs in
   /// any case, but not in a branch or the body of a loop, which may never run; and once the ops that run in any case have
   /// more work than `most_work`.
   static std::shared_ptr<const Program> read(std::string_view bytes, int64_t most_work);

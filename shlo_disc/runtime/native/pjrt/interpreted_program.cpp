@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "interpreted_program.h"
 
-#include "bytecode.h"
+#include "bytecode/bytecode.h"
 #include "interpreter/program.h"
 
 namespace disc::pjrt {

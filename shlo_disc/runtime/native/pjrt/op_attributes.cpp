@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "op_attributes.h"
 
-#include "vhlo.h"
+#include "bytecode/vhlo.h"
 
 #include <algorithm>
 #include <iterator>

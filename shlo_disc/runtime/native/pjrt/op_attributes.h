@@ -2,11 +2,13 @@
 // The attributes of an op of VHLO: what is part of a program's skeleton, and the integers that follow from sizes.
 #pragma once
 
-#include "program_elements.h"
+#include "bytecode/elements.h"
 
 #include <map>
 
 namespace disc::pjrt {
+
+using namespace bytecode;
 
 /// The part of an op that its attributes give, which many ops share.
 struct OpAttributes {

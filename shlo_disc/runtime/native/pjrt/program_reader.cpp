@@ -2,9 +2,9 @@
 #include "program_reader.h"
 
 #include "artifact/sha256.h"
-#include "bytecode_ops.h"
+#include "bytecode/ops.h"
 #include "op_attributes.h"
-#include "value_scopes.h"
+#include "bytecode/value_scopes.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,9 +2,11 @@
 // A program without its sizes, and its sizes. Two programs of one skeleton differ in nothing but their numbers.
 #pragma once
 
-#include "program_elements.h"
+#include "bytecode/elements.h"
 
 namespace disc::pjrt {
+
+using namespace bytecode;
 
 /// A constant of a program: its first number, and a view of its elements in the bytes that were read.
 struct ProgramConstant {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "program_elements.h"
+#include "elements.h"
 
 #include "vhlo.h"
 
 #include <cstring>
 
-namespace disc::pjrt {
+namespace disc::bytecode {
 
 using namespace vhlo;
 
@@ -415,4 +415,4 @@ std::string_view Elements::text_of(uint64_t index) const {
   return at(bytecode_.strings, cursor.varint());
 }
 
-} // namespace disc::pjrt
+} // namespace disc::bytecode

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-namespace disc::pjrt {
+namespace disc::bytecode {
 
 enum OpPart : uint8_t {
   has_attributes = 1,
@@ -33,4 +33,4 @@ BytecodeOp read_op(const Bytecode &bytecode, Cursor &cursor);
 /// Reads over the orders in which values' uses are listed in memory, which say nothing of the program.
 void skip_use_orders(Cursor &cursor, uint64_t value_count);
 
-} // namespace disc::pjrt
+} // namespace disc::bytecode

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace disc::pjrt {
+namespace disc::bytecode {
 
 /// Bytes that are no bytecode, or bytecode with something in it that the reader does not know.
 class Unreadable : public std::runtime_error {
@@ -66,4 +66,4 @@ template <typename T> const T &at(const std::vector<T> &table, uint64_t index) {
   return table[index];
 }
 
-} // namespace disc::pjrt
+} // namespace disc::bytecode

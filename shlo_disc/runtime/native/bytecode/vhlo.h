@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace disc::pjrt::vhlo {
+namespace disc::bytecode::vhlo {
 
 /// Of the builtin dialect are the dictionaries of ops, the names in them, and the module's own attributes.
 enum BuiltinAttribute : uint64_t {
@@ -72,4 +72,4 @@ enum Type : uint64_t {
 /// their names. Null for ops of which nobody here reads them.
 const std::vector<std::string_view> *attribute_names(std::string_view op);
 
-} // namespace disc::pjrt::vhlo
+} // namespace disc::bytecode::vhlo

@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-namespace disc::pjrt::vhlo {
+namespace disc::bytecode::vhlo {
 
 const std::vector<std::string_view> *attribute_names(std::string_view op) {
   static const std::unordered_map<std::string_view, std::vector<std::string_view>> table = {
@@ -61,4 +61,4 @@ const std::vector<std::string_view> *attribute_names(std::string_view op) {
   return found == table.end() ? nullptr : &found->second;
 }
 
-} // namespace disc::pjrt::vhlo
+} // namespace disc::bytecode::vhlo

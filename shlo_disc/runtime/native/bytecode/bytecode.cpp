@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-namespace disc::pjrt {
+namespace disc::bytecode {
 
 namespace {
 
@@ -149,4 +149,4 @@ Bytecode read_bytecode(std::string_view bytes) {
   return out;
 }
 
-} // namespace disc::pjrt
+} // namespace disc::bytecode

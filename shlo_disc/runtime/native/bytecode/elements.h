@@ -6,7 +6,7 @@
 
 #include <optional>
 
-namespace disc::pjrt {
+namespace disc::bytecode {
 
 /// Text that two things have in common only if they are equal: every part says how long it is.
 class Tokens {
@@ -79,4 +79,4 @@ private:
   int depth_ = 0;
 };
 
-} // namespace disc::pjrt
+} // namespace disc::bytecode

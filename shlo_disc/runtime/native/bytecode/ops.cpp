@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "bytecode_ops.h"
+#include "ops.h"
 
-namespace disc::pjrt {
+namespace disc::bytecode {
 
 void skip_use_orders(Cursor &cursor, uint64_t value_count) {
   uint64_t values = value_count > 1 ? cursor.varint() : 1;
@@ -37,4 +37,4 @@ BytecodeOp read_op(const Bytecode &bytecode, Cursor &cursor) {
   return op;
 }
 
-} // namespace disc::pjrt
+} // namespace disc::bytecode

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace disc::pjrt {
+namespace disc::bytecode {
 
 /// A value of a program: the same id for a value and for its prefixes and broadcasts.
 struct ProgramValue {
@@ -72,4 +72,4 @@ private:
   uint32_t ids_ = 0;
 };
 
-} // namespace disc::pjrt
+} // namespace disc::bytecode
