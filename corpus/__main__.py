@@ -13,7 +13,7 @@ from typing import Any
 from corpus.apart import ROOT, run_apart
 from corpus.outcomes import Outcome, differences, read_table, table_text
 from corpus.registry import entry_names
-from corpus.streams import print_streams
+from corpus.streams import ALL_COMPILED, print_streams
 from corpus.trial import MARK
 
 TABLE = Path(__file__).with_name("outcomes.csv")
@@ -71,9 +71,13 @@ def _outcomes(names: Sequence[tuple[str, str]], seconds: float, resume: bool) ->
 
 
 def _run(client: str, names: Sequence[str], seconds: float) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Run entries of a client, whose programs are recorded."""
+    """Run entries of a client, whose programs are compiled, small ones too, and recorded."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    environment = {"JAX_PLATFORMS": "shlo_disc,cpu", "SHLO_DISC_RECORD": str(RESULTS / "recorded" / client)}
+    environment = {
+        "JAX_PLATFORMS": "shlo_disc,cpu",
+        "SHLO_DISC_RECORD": str(RESULTS / "recorded" / client),
+        **ALL_COMPILED,
+    }
     return run_apart("corpus.trial", MARK, client, names, seconds, environment) if names else iter(())
 
 
