@@ -38,6 +38,24 @@ def test_fixed_defect(path: Path, worker: Worker) -> None:
     assert worker.examine(load(path)).finding is None
 
 
+@pytest.fixture(scope="module")
+def interpreting() -> Iterator[Worker]:
+    """A process in which the plugin interprets nearly all programs; the variable is read when its client is made."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHLO_DISC_INTERPRETED_MICROSECONDS", "1000000")
+        made = Worker(plugin=True)
+        made.examine((0, ()))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("first", range(1000, 1040, 10))
+def test_random_programs_are_interpreted(first: int, interpreting: Worker) -> None:
+    reports = [interpreting.examine((seed, ())) for seed in range(first, first + 10)]
+    assert [report.finding for report in reports if report.finding] == []
+    assert sum(report.programs["interpreted"] for report in reports) > 20
+
+
 # ---- the fuzzer ------------------------------------------------------------------------------------------------------
 
 

@@ -44,7 +44,7 @@ def fresh(length: int, rows: int = 1) -> Any:
 
 
 def elements(length: int, rows: int = 1) -> np.ndarray:
-    """Those of `fresh`."""
+    """The elements of `fresh`, as NumPy has them."""
     return np.random.default_rng(length).normal(size=(rows, length)).astype(np.float32)
 
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Functions of two elements, and comparisons.
-#include "complex_functions.h"
 #include "elementwise.h"
 
 #include <limits>
@@ -9,28 +8,10 @@ namespace disc::interpreter {
 
 namespace {
 
-/// Products of narrow unsigned integers are those of int, and would overflow it.
-template <typename T> using Product = std::common_type_t<T, unsigned>;
-
-struct Add {
-  static constexpr bool wraps = true;
-  template <Boolean T> static T of(T a, T b) { return a || b; }
-  template <Unsigned T> static T of(T a, T b) { return static_cast<T>(a + b); }
-  template <Floating T> static T of(T a, T b) { return a + b; }
-};
-
 struct Subtract {
   static constexpr bool wraps = true;
   template <Unsigned T> static T of(T a, T b) { return static_cast<T>(a - b); }
   template <Floating T> static T of(T a, T b) { return a - b; }
-};
-
-struct Multiply {
-  static constexpr bool wraps = true;
-  template <Boolean T> static T of(T a, T b) { return a && b; }
-  template <Unsigned T> static T of(T a, T b) { return static_cast<T>(Product<T>(a) * b); }
-  template <Real T> static T of(T a, T b) { return a * b; }
-  template <Complex T> static T of(T a, T b) { return complex_product(a, b); }
 };
 
 /// A division that the processor refuses to do: by 0, or with a quotient that is too large.
@@ -53,18 +34,6 @@ struct Remainder {
   template <Real T> static T of(T a, T b) { return std::fmod(a, b); }
 };
 
-struct And {
-  static constexpr bool wraps = true;
-  template <Boolean T> static T of(T a, T b) { return a && b; }
-  template <Unsigned T> static T of(T a, T b) { return a & b; }
-};
-
-struct Or {
-  static constexpr bool wraps = true;
-  template <Boolean T> static T of(T a, T b) { return a || b; }
-  template <Unsigned T> static T of(T a, T b) { return a | b; }
-};
-
 struct Xor {
   static constexpr bool wraps = true;
   template <Boolean T> static T of(T a, T b) { return a != b; }
@@ -78,7 +47,7 @@ template <Integer T> bool is_within(T distance) {
 
 struct ShiftLeft {
   static constexpr bool wraps = true;
-  template <Unsigned T> static T of(T a, T b) { return is_within(b) ? static_cast<T>(Product<T>(a) << b) : T(0); }
+  template <Unsigned T> static T of(T a, T b) { return is_within(b) ? static_cast<T>(Promoted<T>(a) << b) : T(0); }
 };
 
 struct ShiftRightLogical {
@@ -97,7 +66,7 @@ struct Power {
   template <Integer T> static T of(T base, T exponent) {
     if (exponent < 0) // a fraction, towards 0, but for 1 and -1
       return base == 1 || base == static_cast<T>(-1) ? (exponent % 2 == 0 ? T(1) : base) : T(0);
-    Product<std::make_unsigned_t<T>> power = 1, square = static_cast<std::make_unsigned_t<T>>(base);
+    Promoted<std::make_unsigned_t<T>> power = 1, square = static_cast<std::make_unsigned_t<T>>(base);
     for (; exponent != 0; exponent /= 2, square *= square)
       if (exponent % 2 != 0)
         power *= square;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "combine.h"
 
-#include "walk.h"
-
 #include <cstring>
 
 namespace disc::interpreter {
@@ -37,6 +35,18 @@ void BodyCall::run(Outputs accumulated, Inputs others) const {
   body_(given, made);
   for (size_t k = 0; k < count; ++k)
     std::memcpy(accumulated[k], made[k], static_cast<size_t>(widths_[k]));
+}
+
+void BodyCall::run_row(Outputs accumulated, Row to, Inputs others, Row from, int64_t size) const {
+  void *targets[most_reduced];
+  const void *elements[most_reduced];
+  for (int64_t i = 0; i < size; ++i) {
+    for (size_t k = 0; k < widths_.size(); ++k) {
+      targets[k] = static_cast<char *>(accumulated[k]) + (to.start + i * to.step) * widths_[k];
+      elements[k] = static_cast<const char *>(others[k]) + (from.start + i * from.step) * widths_[k];
+    }
+    run(targets, elements);
+  }
 }
 
 void fill(const Type &type, void *array, const void *element) {

@@ -1,75 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The ops by which reductions combine elements, where a body has nothing else.
+// How elements are combined by the bodies of ops.
 #pragma once
 
-#include "complex_functions.h"
 #include "elementwise.h"
+#include "walk.h"
 
 namespace disc::interpreter {
 
-/// Sums and products of integers wrap around; those of booleans are "or" and "and".
-struct Sum {
-  template <typename T> static T of(T a, T b) {
-    if constexpr (Boolean<T>)
-      return a || b;
-    else if constexpr (Integer<T>)
-      return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    else
-      return a + b;
-  }
-};
-
-struct Product {
-  template <typename T> static T of(T a, T b) {
-    if constexpr (Boolean<T>)
-      return a && b;
-    else if constexpr (Integer<T>)
-      return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    else if constexpr (is_complex<T>)
-      return complex_product(a, b);
-    else
-      return a * b;
-  }
-};
-
-struct Conjunction {
-  template <typename T> static T of(T a, T b) { return static_cast<T>(a & b); }
-};
-
-struct Disjunction {
-  template <typename T> static T of(T a, T b) { return static_cast<T>(a | b); }
-};
-
-/// The loop of a body that has one op, which takes both of its arguments: what `made` gives for the C++ types of the op
-/// and of the elements. Null for other bodies.
+/// The loop of a body that has one op, which takes both of its arguments: what `made` gives for the op's function and
+/// an element of the type that it computes. Null for other bodies.
 template <typename Loop, typename Made> Loop loop_of_body(const Body &body, DType dtype, const Made &made) {
   bool takes_both = body.only_operands == std::vector<size_t>{0, 1} || body.only_operands == std::vector<size_t>{1, 0};
   if (body.arguments.size() != 2 || !takes_both)
     return nullptr;
   return with_type(dtype, [&]<typename T>(T) -> Loop {
-    using Number = Computed<T>;
+    auto loop = [&]<typename Function>(Function function) -> Loop {
+      using Element = typename LoopType<Function, T>::type;
+      if constexpr (requires(Computed<Element> x) { Function::of(x, x); })
+        return made(function, Element{});
+      return nullptr;
+    };
     if (body.only_op == "add")
-      return made(Sum{}, T{});
-    if constexpr (!is_complex<Number>) {
-      if (body.only_op == "maximum")
-        return made(Maximum{}, T{});
-      if (body.only_op == "minimum")
-        return made(Minimum{}, T{});
-    }
+      return loop(Add{});
     if (body.only_op == "multiply")
-      return made(Product{}, T{});
-    if constexpr (Integer<Number>) {
-      if (body.only_op == "and")
-        return made(Conjunction{}, T{});
-      if (body.only_op == "or")
-        return made(Disjunction{}, T{});
-    } else if constexpr (Boolean<Number>) {
-      if (body.only_op == "and")
-        return made(Product{}, T{});
-      if (body.only_op == "or")
-        return made(Sum{}, T{});
-    }
-    return nullptr;
+      return loop(Multiply{});
+    if (body.only_op == "maximum")
+      return loop(Maximum{});
+    if (body.only_op == "minimum")
+      return loop(Minimum{});
+    if (body.only_op == "and")
+      return loop(And{});
+    return body.only_op == "or" ? loop(Or{}) : nullptr;
   });
 }
 
@@ -82,10 +43,17 @@ void require_combiner(const Body &body, const std::vector<Type> &types);
 /// Calls a body for elements, and puts what it returns in place of the first ones.
 class BodyCall {
 public:
-  explicit BodyCall(const Op &op, size_t body, const std::vector<Type> &types);
+  BodyCall(const Op &op, size_t body, const std::vector<Type> &types);
 
   /// accumulated, others: as many addresses as types.
   void run(Outputs accumulated, Inputs others) const;
+
+  /// Elements of arrays: where the first one is, and the step to the next.
+  struct Row {
+    int64_t start, step;
+  };
+  /// The same for rows of elements of as many arrays.
+  void run_row(Outputs accumulated, Row to, Inputs others, Row from, int64_t size) const;
 
 private:
   Kernel body_;

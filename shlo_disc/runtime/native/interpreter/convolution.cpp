@@ -156,7 +156,7 @@ template <typename T> Kernel convolution_of(const Op &op, const ConvolutionAxes 
           To *sum = sums.data() + group * per_group;
           for (int64_t channel = 0; channel < axes.channels; ++channel, weights += axes.features)
             for (int64_t feature = 0; feature < per_group; ++feature)
-              sum[feature] += product(pixel[channel], weights[feature]);
+              sum[feature] += Multiply::of(pixel[channel], weights[feature]);
         }
       T *result = static_cast<T *>(outputs[0]) + to;
       for (int64_t feature = 0; feature < axes.features; ++feature)

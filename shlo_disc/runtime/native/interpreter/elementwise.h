@@ -4,6 +4,7 @@
 // no such function are unsupported.
 #pragma once
 
+#include "complex_functions.h"
 #include "element_types.h"
 
 #include <cmath>
@@ -90,6 +91,36 @@ template <typename Function, size_t arity> Kernel map_kernel(const Op &op) {
   });
   return kernel_of(loop, op);
 }
+
+/// Promoteds of narrow unsigned integers are those of int, and would overflow it.
+template <typename T> using Promoted = std::common_type_t<T, unsigned>;
+
+struct Add {
+  static constexpr bool wraps = true;
+  template <Boolean T> static T of(T a, T b) { return a || b; }
+  template <Unsigned T> static T of(T a, T b) { return static_cast<T>(a + b); }
+  template <Floating T> static T of(T a, T b) { return a + b; }
+};
+
+struct Multiply {
+  static constexpr bool wraps = true;
+  template <Boolean T> static T of(T a, T b) { return a && b; }
+  template <Unsigned T> static T of(T a, T b) { return static_cast<T>(Promoted<T>(a) * b); }
+  template <Real T> static T of(T a, T b) { return a * b; }
+  template <Complex T> static T of(T a, T b) { return complex_product(a, b); }
+};
+
+struct And {
+  static constexpr bool wraps = true;
+  template <Boolean T> static T of(T a, T b) { return a && b; }
+  template <Unsigned T> static T of(T a, T b) { return a & b; }
+};
+
+struct Or {
+  static constexpr bool wraps = true;
+  template <Boolean T> static T of(T a, T b) { return a || b; }
+  template <Unsigned T> static T of(T a, T b) { return a | b; }
+};
 
 /// The larger and the smaller of two elements: NaNs win, and 0 is larger than -0.
 struct Maximum {

@@ -34,8 +34,8 @@ struct Lifetime {
   int64_t begin, end;
 };
 
-/// Finds offsets, multiples of 64, so that values which live at a time do not overlap; the first place that fits, by the
-/// beginnings. Returns the bytes in all.
+/// Finds offsets, multiples of 64, so that values which live at a time do not overlap: the first place that fits, in the
+/// order of their beginnings. Returns the bytes in all.
 int64_t place_values(std::vector<Lifetime> lifetimes, std::vector<Place> &places);
 
 } // namespace disc::interpreter

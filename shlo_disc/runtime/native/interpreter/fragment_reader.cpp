@@ -23,6 +23,13 @@ constexpr int64_t constant_bytes_of_work = 16; // they are copied when a program
 constexpr int64_t most_body_bytes = 16 << 10;
 constexpr int64_t any_work = INT64_MAX;
 
+/// Whether the regions of an op say how elements are combined.
+bool has_bodies(std::string_view name) {
+  static constexpr std::string_view names[] = {"map",     "reduce",             "reduce_window",
+                                               "scatter", "select_and_scatter", "sort"};
+  return std::ranges::find(names, name) != std::end(names);
+}
+
 } // namespace
 
 uint32_t FragmentReader::add(Type type, Place place) {
@@ -162,13 +169,11 @@ void FragmentReader::op(Cursor &cursor, Steps &into) {
     throw Unsupported("the program has too many ops");
   std::string_view found = name(op);
   ++time_;
-  bool has_regions = op.parts & bytecode::has_regions;
   if (found == "while")
     return loop(cursor, op, into);
   if (found == "case" || found == "if")
     return branches(cursor, op, into);
-  if (found != "reduce" && found != "reduce_window" && found != "scatter" && found != "select_and_scatter" &&
-      found != "sort" && found != "map" && has_regions)
+  if ((op.parts & bytecode::has_regions) && !has_bodies(found))
     throw Unsupported("an op has regions that are compiled only");
   if (found == "constant")
     return constant(op);

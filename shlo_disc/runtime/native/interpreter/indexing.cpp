@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Ops that read or write windows of an array at places that indices tell: gather and scatter.
-#include "element_types.h"
-#include "walk.h"
+#include "combine.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace disc::interpreter {
 
@@ -219,93 +217,47 @@ Kernel gather(const Op &op) {
   };
 }
 
-constexpr size_t most_scattered = 16; // arrays
-constexpr size_t most_bytes = 16;     // of an element
-
-/// What combines a row of updates with elements of the results, whose offsets come second and first.
+/// What combines rows of updates with elements of the results. Offsets and steps are those of the results, then of the
+/// updates.
 class Combiner {
 public:
-  explicit Combiner(const Op &op) : count_(op.results.size()), body_(op.body()) {
-    for (const Type &type : op.results)
-      widths_.push_back(type.element_bytes());
-    bool is_sum = count_ == 1 && body_.only_op == "add" && body_.only_operands == std::vector<size_t>{0, 1};
-    add_ = is_sum ? add_for(op.result().dtype) : nullptr;
-  }
-
-  void run(Inputs updates, Outputs results, const Walk<2>::Offsets &offsets, const Axis<2> &row) const {
-    if (add_)
-      return add_(updates[0], results[0], offsets, row);
-    const void *operands[2 * most_scattered];
-    void *combined[most_scattered];
-    alignas(16) char memory[most_scattered * most_bytes];
-    for (size_t k = 0; k < count_; ++k)
-      combined[k] = memory + k * most_bytes;
-    for (int64_t i = 0; i < row.size; ++i) {
-      for (size_t k = 0; k < count_; ++k) {
-        operands[k] = static_cast<char *>(results[k]) + (offsets[0] + i * row.steps[0]) * widths_[k];
-        operands[count_ + k] = static_cast<const char *>(updates[k]) + (offsets[1] + i * row.steps[1]) * widths_[k];
-      }
-      body_.run(operands, combined);
-      for (size_t k = 0; k < count_; ++k)
-        std::memcpy(const_cast<void *>(operands[k]), combined[k], static_cast<size_t>(widths_[k]));
-    }
-  }
-
-private:
-  using Add = void (*)(const void *updates, void *results, const Walk<2>::Offsets &offsets, const Axis<2> &row);
-
-  template <typename T>
-  static void add(const void *updates, void *results, const Walk<2>::Offsets &offsets, const Axis<2> &row) {
-    const T *update = static_cast<const T *>(updates) + offsets[1];
-    T *result = static_cast<T *>(results) + offsets[0];
-    for (int64_t i = 0; i < row.size; ++i, update += row.steps[1], result += row.steps[0]) {
-      if constexpr (is_int<T>)
-        *result = static_cast<T>(static_cast<uint64_t>(*result) + static_cast<uint64_t>(*update)); // wraps around
-      else
-        *result = T(static_cast<Computed<T>>(*result) + static_cast<Computed<T>>(*update));
-    }
-  }
-
-  /// Null for booleans, whose sum is another op.
-  static Add add_for(DType dtype) {
-    return with_type(dtype, [](auto element) -> Add {
-      using T = decltype(element);
-      if constexpr (!is_bool<T>)
-        return &add<T>;
-      return nullptr;
+  explicit Combiner(const Op &op) : call_(op, 0, op.results) {
+    loop_ = loop_of_body<Loop>(op.body(), op.result().dtype, []<typename Combine, typename T>(Combine, T) {
+      return &combine<Combine, T>;
     });
   }
 
-  size_t count_;
-  Body body_;
-  Dims widths_;
-  Add add_;
-};
-
-/// Throws Unsupported unless the body combines elements of the results with as many of the updates.
-void require_scatter_body(const Op &op) {
-  size_t count = op.results.size();
-  const Body &body = op.body();
-  Op::require(op.bodies.size() == 1 && body.run && body.arguments.size() == 2 * count && body.results.size() == count);
-  for (size_t k = 0; k < count; ++k) {
-    Type element{op.result(k).dtype, {}};
-    Op::require(body.arguments[k] == element && body.arguments[count + k] == element && body.results[k] == element);
-    Op::require(static_cast<size_t>(element.element_bytes()) <= most_bytes);
+  void run(Inputs updates, Outputs results, const Walk<2>::Offsets &offsets, const Axis<2> &row) const {
+    if (loop_)
+      loop_(updates[0], results[0], offsets, row);
+    else
+      call_.run_row(results, {offsets[0], row.steps[0]}, updates, {offsets[1], row.steps[1]}, row.size);
   }
-}
+
+private:
+  using Loop = void (*)(const void *updates, void *results, const Walk<2>::Offsets &offsets, const Axis<2> &row);
+
+  template <typename Combine, typename T>
+  static void combine(const void *updates, void *results, const Walk<2>::Offsets &offsets, const Axis<2> &row) {
+    const T *update = static_cast<const T *>(updates) + offsets[1];
+    T *result = static_cast<T *>(results) + offsets[0];
+    for (int64_t i = 0; i < row.size; ++i, update += row.steps[1], result += row.steps[0])
+      *result = static_cast<T>(Combine::of(static_cast<Computed<T>>(*result), static_cast<Computed<T>>(*update)));
+  }
+
+  BodyCall call_;
+  Loop loop_;
+};
 
 Kernel scatter(const Op &op) {
   size_t count = op.results.size();
-  Op::require(count > 0 && op.operands.size() == 2 * count + 1);
-  if (count > most_scattered)
-    throw Unsupported("too many arrays are scattered to at a time");
+  Op::require(count > 0 && op.operands.size() == 2 * count + 1 && op.bodies.size() == 1);
   const Type &first = op.result(), &updates = op.operand(count + 1);
   for (size_t k = 0; k < count; ++k) {
     const Type &result = op.result(k);
     Op::require(op.operand(k) == result && result.dims == first.dims);
     Op::require(op.operand(count + 1 + k) == Type{result.dtype, updates.dims});
   }
-  require_scatter_body(op);
   WindowNumbers numbers{op.integers("update_window_dims"), op.integers("inserted_window_dims"),
                         integers_if_any(op, "input_batching_dims"),
                         integers_if_any(op, "scatter_indices_batching_dims"),

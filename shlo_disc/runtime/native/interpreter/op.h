@@ -66,7 +66,7 @@ struct Body {
   std::vector<size_t> only_operands;
 };
 
-/// An attribute. Enumerations have their number in VHLO, floats the bits of an f64.
+/// An attribute. Enumerations have their number in VHLO; of a type there is 1, or 0 for none.
 struct Attribute {
   std::vector<int64_t> integers; // of an array, or one number
   std::string_view text;

@@ -42,9 +42,9 @@ template <typename To> To inner_product(const To *a, const To *b, int64_t k) {
   int64_t p = 0;
   for (; p + lanes <= k; p += lanes)
     for (int64_t lane = 0; lane < lanes; ++lane)
-      parts[lane] += product(a[p + lane], b[p + lane]);
+      parts[lane] += Multiply::of(a[p + lane], b[p + lane]);
   for (; p < k; ++p)
-    parts[p % lanes] += product(a[p], b[p]);
+    parts[p % lanes] += Multiply::of(a[p], b[p]);
   for (const To &part : parts)
     sum += part;
   return sum;
@@ -55,12 +55,16 @@ template <typename To>
 void add_four_rows(const To *__restrict factors, const To *__restrict rows, To *__restrict sums, int64_t n) {
   const To *second = rows + n, *third = second + n, *fourth = third + n;
   To a = factors[0], b = factors[1], c = factors[2], d = factors[3];
+  auto add = [=](int64_t i) {
+    To sum = sums[i] + Multiply::of(a, rows[i]) + Multiply::of(b, second[i]);
+    sums[i] = sum + Multiply::of(c, third[i]) + Multiply::of(d, fourth[i]);
+  };
   int64_t j = 0;
   for (; j + lanes <= n; j += lanes)
     for (int64_t i = j; i < j + lanes; ++i)
-      sums[i] = sums[i] + product(a, rows[i]) + product(b, second[i]) + product(c, third[i]) + product(d, fourth[i]);
+      add(i);
   for (; j < n; ++j)
-    sums[j] = sums[j] + product(a, rows[j]) + product(b, second[j]) + product(c, third[j]) + product(d, fourth[j]);
+    add(j);
 }
 
 /// C = A B for matrices whose rows lie one behind the other.
@@ -79,7 +83,7 @@ void multiply(const To *__restrict a, const To *__restrict b, To *__restrict c, 
       add_four_rows(a + i * k + p, b + p * n, sums, n);
     for (; p < k; ++p)
       for (int64_t j = 0; j < n; ++j)
-        sums[j] += product(a[i * k + p], b[p * n + j]);
+        sums[j] += Multiply::of(a[i * k + p], b[p * n + j]);
   }
 }
 

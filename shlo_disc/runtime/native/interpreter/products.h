@@ -3,8 +3,7 @@
 // f32 for floats of up to 32 bits, f64, integers that wrap around, or complex numbers.
 #pragma once
 
-#include "complex_functions.h"
-#include "element_types.h"
+#include "elementwise.h"
 #include "walk.h"
 
 namespace disc::interpreter {
@@ -27,13 +26,6 @@ template <typename Operand, typename To> constexpr bool becomes() {
     return std::is_same_v<To, double>;
   else
     return is_real_float<Operand> || is_int<Operand>;
-}
-
-template <typename To> To product(To a, To b) {
-  if constexpr (is_complex<To>)
-    return complex_product(a, b);
-  else
-    return a * b;
 }
 
 using Pack = void (*)(const Walk<1> &walk, const void *from, void *to);

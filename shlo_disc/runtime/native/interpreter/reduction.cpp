@@ -2,7 +2,6 @@
 // Reductions along axes, and bodies that are applied to each element. Windows and sorts are in files of their own.
 #include "combine.h"
 #include "reductions.h"
-#include "walk.h"
 
 #include <algorithm>
 #include <array>
@@ -120,16 +119,7 @@ Kernel reduce(const Op &op) {
     for (size_t k = 0; k < count; ++k)
       fill(reduction.types[k], outputs[k], inputs[count + k]);
     reduction.walk.run({0, 0}, [&](const Walk<2>::Offsets &offsets, const Axis<2> &row) {
-      void *sums[most_reduced];
-      const void *elements[most_reduced];
-      for (int64_t i = 0; i < row.size; ++i) {
-        for (size_t k = 0; k < count; ++k) {
-          int64_t width = reduction.types[k].element_bytes();
-          elements[k] = static_cast<const char *>(inputs[k]) + (offsets[0] + i * row.steps[0]) * width;
-          sums[k] = static_cast<char *>(outputs[k]) + (offsets[1] + i * row.steps[1]) * width;
-        }
-        call.run(sums, elements);
-      }
+      call.run_row(outputs, {offsets[1], row.steps[1]}, inputs, {offsets[0], row.steps[0]}, row.size);
     });
   };
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "combine.h"
 #include "reductions.h"
-#include "walk.h"
 
 #include <algorithm>
 #include <numeric>

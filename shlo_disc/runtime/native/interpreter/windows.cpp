@@ -3,7 +3,6 @@
 // it: initial values take part once.
 #include "combine.h"
 #include "reductions.h"
-#include "walk.h"
 #include "window_axis.h"
 
 #include <algorithm>

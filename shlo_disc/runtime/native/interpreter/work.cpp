@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t op_work = 30;
 constexpr double most_work = 1e15;
 
-/// For one element: of ops in general, of functions that libraries compute, and of a body that is called, beside its ops.
+/// For an element: of ops in general, of functions of the C library, and of a body that is called, beside its ops.
 constexpr double element_work = 0.5, function_work = 4, body_work = 20;
 
 bool is_function(std::string_view name) {

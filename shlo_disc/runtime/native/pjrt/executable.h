@@ -59,8 +59,8 @@ public:
   /// Null where the program has code; else it is interpreted.
   const NotCompiled *not_compiled() const { return first.compiled.not_compiled.get(); }
 
-  /// Whether an interpreted program has done so much work that it is to be compiled.
-  bool is_due() const { return not_compiled() && not_compiled()->interpreted.is_warm(); }
+  /// Whether an interpreted program is to be compiled.
+  bool is_hot() const { return not_compiled() && not_compiled()->interpreted.is_hot(); }
 
   /// The same program with code, which lives as long as this: an interpreted one is compiled by the first call. Throws
   /// Failure.

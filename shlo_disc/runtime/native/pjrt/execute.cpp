@@ -276,7 +276,7 @@ std::vector<Outputs> run(const PJRT_LoadedExecutable_Execute_Args &args, PJRT_Lo
 void execute(PJRT_LoadedExecutable_Execute_Args &args) {
   PJRT_LoadedExecutable &loaded = given(args.executable, "executable");
   std::shared_ptr<const Code> code = loaded.loaded();
-  if (code->is_due())
+  if (code->is_hot())
     code = loaded.compiled();
   size_t devices = loaded.placement->devices.size();
   if (args.num_devices != devices)

@@ -10,23 +10,23 @@ namespace {
 
 class InterpretedRun : public Interpretation {
 public:
-  InterpretedRun(std::shared_ptr<const interpreter::Program> program, std::shared_ptr<Warmth> warmth, int64_t most_work)
-      : program_(std::move(program)), warmth_(std::move(warmth)), most_work_(most_work) {}
+  InterpretedRun(std::shared_ptr<const interpreter::Program> program, std::shared_ptr<Hotness> hotness, int64_t most_work)
+      : program_(std::move(program)), hotness_(std::move(hotness)), most_work_(most_work) {}
 
   int64_t arena_bytes() const override { return program_->memory_bytes(); }
 
   void run(void *const *arguments, void *const *results, void *arena) const override {
     try {
-      warmth_->add(program_->run(arguments, results, arena, most_work_));
+      hotness_->add(program_->run(arguments, results, arena, most_work_));
     } catch (const interpreter::Unsupported &) {
-      warmth_->fill();
+      hotness_->set_hot();
       throw;
     }
   }
 
 private:
   std::shared_ptr<const interpreter::Program> program_;
-  std::shared_ptr<Warmth> warmth_;
+  std::shared_ptr<Hotness> hotness_;
   int64_t most_work_;
 };
 
@@ -62,19 +62,21 @@ Program description_of(const interpreter::Program &program) {
 
 } // namespace
 
-std::optional<Interpreted> interpreted(std::string_view bytes, std::shared_ptr<Warmth> warmth,
+std::optional<Interpreted> interpreted(std::string_view bytes, std::shared_ptr<Hotness> hotness,
                                        int64_t most_nanoseconds) {
   std::shared_ptr<const interpreter::Program> program;
   try {
     program = interpreter::Program::read(bytes, most_nanoseconds);
-  } catch (const std::runtime_error &) { // Unreadable or Unsupported
+  } catch (const interpreter::Unsupported &) {
+    return std::nullopt;
+  } catch (const bytecode::Unreadable &) {
     return std::nullopt;
   }
-  if (warmth->is_enough(program->op_count))
+  if (hotness->is_hot(program->op_count))
     return std::nullopt;
-  auto run = std::make_shared<const InterpretedRun>(program, warmth, most_nanoseconds);
+  auto run = std::make_shared<const InterpretedRun>(program, hotness, most_nanoseconds);
   auto executable = std::make_shared<const Executable>(default_device(), description_of(*program), std::move(run));
-  return Interpreted{std::move(executable), std::move(warmth), program->op_count, program->may_stop};
+  return Interpreted{std::move(executable), std::move(hotness), program->op_count, program->may_stop};
 }
 
 } // namespace disc::pjrt

@@ -30,7 +30,7 @@ struct ProgramTable::Sample {
 struct ProgramTable::Entry {
   std::string skeleton, options;
   uint64_t key;
-  const std::shared_ptr<Warmth> warmth = std::make_shared<Warmth>();
+  const std::shared_ptr<Hotness> hotness = std::make_shared<Hotness>();
   std::mutex compiling; // held by the one who compiles
   bool is_recalled = false; // by the one who compiles: what is kept of the skeleton was looked for
   std::mutex mutex;     // of what follows
@@ -155,7 +155,7 @@ std::optional<Served> ProgramTable::interpret(const std::shared_ptr<Entry> &entr
                                               std::string_view bytes, const ProgramCompiler &compiler) {
   if (compiler.most_interpreted == 0)
     return std::nullopt;
-  std::optional<Interpreted> found = interpreted(bytes, entry->warmth, compiler.most_interpreted);
+  std::optional<Interpreted> found = interpreted(bytes, entry->hotness, compiler.most_interpreted);
   if (!found)
     return std::nullopt;
   ++counts_.interpreted;

@@ -5,7 +5,7 @@
 // symbolic program that both are instances of. From then on a program is served by it if every one of its numbers is
 // what the symbolic program has there at these sizes: then the two are one program, and nothing was guessed. Where one
 // is not, the compiler is asked again, with the programs that were served until then: they refute what was guessed.
-// Small programs are interpreted before any of that, until those of their skeleton have done as much work as a compile.
+// Small programs are interpreted before any of that, until those of their skeleton are hot.
 #pragma once
 
 #include "fingerprint.h"
@@ -64,7 +64,7 @@ struct Served {
   std::vector<int64_t> symbols; // their values, of a symbolic program
   std::vector<HiddenArgument> hidden;
   std::string unreadable; // why the program could not be read, if it could not
-  std::optional<Interpreted> unprepared = std::nullopt; // in place of an executable
+  std::optional<Interpreted> not_compiled = std::nullopt; // in place of an executable
 };
 
 /// What compiles. Its functions are called without locks of the table's users, for one program of a skeleton at a time.

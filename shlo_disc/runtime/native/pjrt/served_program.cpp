@@ -31,11 +31,11 @@ TableExecutable table_executable(Compiled compiled) {
 }
 
 Compiled compiled_of(Served served, std::function<Compiled()> compile) {
-  if (served.unprepared) {
+  if (served.not_compiled) {
     Compiled compiled;
-    compiled.executable = served.unprepared->executable;
+    compiled.executable = served.not_compiled->executable;
     compiled.not_compiled =
-        std::make_shared<const NotCompiled>(NotCompiled{*std::move(served.unprepared), std::move(compile)});
+        std::make_shared<const NotCompiled>(NotCompiled{*std::move(served.not_compiled), std::move(compile)});
     return compiled;
   }
   Compiled compiled = *static_cast<Compiled *>(served.executable.get());

@@ -154,7 +154,7 @@ Compiled served_by_table(std::string_view program, const Purpose &purpose, int64
   if (!served.unreadable.empty() && std::getenv("JAX_SHLO_DISC_EXPLAIN"))
     std::fprintf(stderr, "shlo_disc: compiled for one shape only: %s\n", served.unreadable.c_str());
   std::shared_ptr<CallCount> calls = observe(program, name_of(served.how), purpose, start);
-  auto compile = [program = served.unprepared ? std::string(program) : std::string(), purpose, participants] {
+  auto compile = [program = served.not_compiled ? std::string(program) : std::string(), purpose, participants] {
     // Another thread may compile the program, and wait for Python's lock.
     std::optional<nb::gil_scoped_release> unlocked;
     if (Py_IsInitialized() && PyGILState_Check())

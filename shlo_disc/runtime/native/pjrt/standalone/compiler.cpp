@@ -171,7 +171,7 @@ Compiled Compiler::compile(std::string_view program, int max_programs, int64_t m
     program = part(read, 0);
   }
   Served served = programs_.compile(program, "1", in_process(max_programs, 1, most_interpreted));
-  auto compile = [program = served.unprepared ? std::string(program) : std::string(), max_programs,
+  auto compile = [program = served.not_compiled ? std::string(program) : std::string(), max_programs,
                   compiler = weak_from_this()] {
     std::shared_ptr<Compiler> self = compiler.lock();
     if (!self)
