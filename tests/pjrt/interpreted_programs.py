@@ -217,6 +217,28 @@ def programs_that_are_observed_are_compiled() -> None:
     assert programs.counts == {"compiled": 1}, programs.counts
 
 
+@case
+def programs_that_the_compiler_refuses_stay_interpreted() -> None:
+    from shlo_disc.errors import UnsupportedError
+    from shlo_disc.pjrt import compile as compiler
+
+    whole = compiler.compile_program
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise UnsupportedError("no code for this")
+
+    step, x = jax.jit(lambda x: jnp.sin(x) * 3), fresh(7000)
+    expected = np.asarray(step(x))
+    compiler.compile_program = refuse
+    try:
+        with Counted() as programs:
+            for _ in range(300):
+                np.testing.assert_array_equal(step(x), expected)
+    finally:
+        compiler.compile_program = whole
+    assert programs.counts == {}, programs.counts
+
+
 def outcome(name: str) -> str:
     """Run a case as if it were the first: "passed", or what it raised."""
     plugin_programs().clear()

@@ -46,6 +46,9 @@ struct Compiled;
 struct NotCompiled {
   Interpreted interpreted;
   std::function<Compiled()> compile;
+  mutable std::atomic<bool> is_refused = false; // by the compiler: it stays interpreted
+
+  bool is_hot() const { return !is_refused && interpreted.is_hot(); }
 };
 
 /// What a program became. Programs that differ in their sizes only may share an executable.

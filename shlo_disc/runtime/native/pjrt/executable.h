@@ -60,7 +60,7 @@ public:
   const NotCompiled *not_compiled() const { return first.compiled.not_compiled.get(); }
 
   /// Whether an interpreted program is to be compiled.
-  bool is_hot() const { return not_compiled() && not_compiled()->interpreted.is_hot(); }
+  bool is_hot() const { return not_compiled() && not_compiled()->is_hot(); }
 
   /// The same program with code, which lives as long as this: an interpreted one is compiled by the first call. Throws
   /// Failure.
@@ -91,7 +91,7 @@ private:
   std::vector<PJRT_NamedValue> count_cost() const;
 
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const Code> compiled_; // of an interpreted program
+  mutable std::shared_ptr<const Code> compiled_;              // of an interpreted program
   mutable std::vector<PJRT_NamedValue> cost_;                 // empty before the first call
   mutable std::map<const disc::Device *, Placed> elsewhere_;  // on other devices
 };

@@ -11,6 +11,7 @@
 #include "program/processors.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <x86intrin.h>
 
 /// Frameworks pass data to custom calls in it; nothing here reads it.
@@ -273,11 +274,24 @@ std::vector<Outputs> run(const PJRT_LoadedExecutable_Execute_Args &args, PJRT_Lo
   return runs_here(execution) ? run_here(execution) : run_by_worker(std::move(execution));
 }
 
+/// A hot program with code, or as it is where the compiler does not support it: what has run goes on.
+std::shared_ptr<const Code> compiled_if_supported(PJRT_LoadedExecutable &loaded, std::shared_ptr<const Code> code) {
+  try {
+    return loaded.compiled();
+  } catch (const Failure &failure) {
+    if (failure.code != PJRT_Error_Code_UNIMPLEMENTED)
+      throw;
+    if (!code->not_compiled()->is_refused.exchange(true))
+      std::fprintf(stderr, "shlo_disc: '%s' stays interpreted: %s\n", code->program().name.c_str(), failure.what());
+    return code;
+  }
+}
+
 void execute(PJRT_LoadedExecutable_Execute_Args &args) {
   PJRT_LoadedExecutable &loaded = given(args.executable, "executable");
   std::shared_ptr<const Code> code = loaded.loaded();
   if (code->is_hot())
-    code = loaded.compiled();
+    code = compiled_if_supported(loaded, std::move(code));
   size_t devices = loaded.placement->devices.size();
   if (args.num_devices != devices)
     fail_argument("the program runs on " + std::to_string(devices) + " devices, not on " +

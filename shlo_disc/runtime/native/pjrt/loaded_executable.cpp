@@ -93,7 +93,7 @@ int gpu_for(const PJRT_Client &client, const CompileOptions &options) {
   fail_elsewhere();
 }
 
-/// What a client compiles for. Where programs are counted, each is compiled; so are those that only MLIR has read whole.
+/// What a client compiles for. Where programs are counted, each is compiled; so are programs that are not trusted.
 Purpose purpose_of(const PJRT_Client &client, const CompileOptions &options) {
   Purpose purpose{gpu_for(client, options), client.max_programs, client.compiler};
   if (client.trusts_programs && purpose.gpu < 0 && purpose.max_programs == 0)

@@ -34,8 +34,7 @@ Compiled compiled_of(Served served, std::function<Compiled()> compile) {
   if (served.not_compiled) {
     Compiled compiled;
     compiled.executable = served.not_compiled->executable;
-    compiled.not_compiled =
-        std::make_shared<const NotCompiled>(NotCompiled{*std::move(served.not_compiled), std::move(compile)});
+    compiled.not_compiled = std::make_shared<const NotCompiled>(*std::move(served.not_compiled), std::move(compile));
     return compiled;
   }
   Compiled compiled = *static_cast<Compiled *>(served.executable.get());

@@ -136,7 +136,7 @@ private:
     Code(Program given, std::shared_ptr<const Interpretation> interpretation);
 
     Program program;
-    std::unique_ptr<ObjectCode> object;                    // or
+    std::unique_ptr<ObjectCode> object; // or
     std::shared_ptr<const Interpretation> interpretation;
     std::vector<std::unique_ptr<Planner>> planners; // one a segment, as `runs`
     std::vector<DiscRun> runs;

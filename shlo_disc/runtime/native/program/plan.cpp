@@ -10,8 +10,7 @@ namespace disc {
 
 Planner::Planner(const Program &program, size_t segment, EvaluatePlan evaluate, int64_t memo_bytes)
     : program_(program), segment_(program.segments[segment]), is_first_(segment == 0),
-      evaluate_(std::move(evaluate)),
-      memo_(memo_bytes) {
+      evaluate_(std::move(evaluate)), memo_(memo_bytes) {
   std::vector<size_t> first_dim;
   size_t dims = 0;
   for (const ArraySpec &argument : program.arguments) {
