@@ -71,6 +71,7 @@ THINNED = {
     "tests/ir/test_reentry": 3,
     "tests/pjrt/test_functions": 645,
     "tests/pjrt/test_gpu_processes": 32,
+    "tests/pjrt/test_interpreted": 1,
     "tests/pjrt/": 8,
     "tests/proofs/test_mutants": 3,
     "tests/run/test_dequantized_16_bits": 20,

@@ -49,11 +49,10 @@ def interpreting() -> Iterator[Worker]:
     made.close()
 
 
-@pytest.mark.parametrize("first", range(1000, 1040, 10))
-def test_random_programs_are_interpreted(first: int, interpreting: Worker) -> None:
-    reports = [interpreting.examine((seed, ())) for seed in range(first, first + 10)]
+def test_random_programs_are_interpreted(interpreting: Worker) -> None:
+    reports = [interpreting.examine((seed, ())) for seed in range(1000, 1020)]
     assert [report.finding for report in reports if report.finding] == []
-    assert sum(report.programs["interpreted"] for report in reports) > 20
+    assert sum(report.programs["interpreted"] for report in reports) > 40
 
 
 # ---- the fuzzer ------------------------------------------------------------------------------------------------------

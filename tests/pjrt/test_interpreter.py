@@ -157,14 +157,13 @@ def many_ops(x: Any, i: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_damaged_programs_end_nothing(seed: int) -> None:
+def test_damaged_programs_end_nothing() -> None:
     """A kernel that reads or writes beyond an array ends the process here, now and then."""
     program, given = exported(many_ops, X, np.int32(1))
     assert len(interpret(program, given, ANY_WORK)) == 3
     taken = 0
-    chance = random.Random(seed)
-    for _ in range(300):
+    chance = random.Random(1)
+    for _ in range(1000):
         try:
             interpret(damage(program, chance), given, 10_000_000)
             taken += 1
