@@ -20,6 +20,9 @@ OF_THIS_PROCESS = {PYTHON_CALLBACK: "a function of Python", COMPILED_PROGRAM: "a
 RAGGED_DOT = "shlo_disc.ragged_dot"
 """Our custom call for products of groups, which front ends write."""
 
+CSR_PRODUCT = "cpu_csr_sparse_dense_ffi"
+"""JAX's custom call on CPUs for the product of a sparse matrix in compressed rows."""
+
 
 @dataclass(frozen=True)
 class CustomCall:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product, storage_type
 from shlo_disc.shape_dialect.mlir import ir, stablehlo
-from shlo_disc.shape_dialect.ops import fft, ragged
+from shlo_disc.shape_dialect.ops import fft, ragged, sparse
 from shlo_disc.shape_dialect.ops.definition import define
 from shlo_disc.shape_dialect.ops.element_types import ALL, COMPLEX, FLOAT, NARROW_FLOAT
 from shlo_disc.shape_dialect.ops.propagation import Propagation
@@ -122,6 +122,7 @@ OPS = (
     ),
     *fft.OPS,
     *ragged.OPS,
+    *sparse.OPS,
 )  # fmt: skip
 
 __all__ = ["OPS", "check_operand_kinds"]

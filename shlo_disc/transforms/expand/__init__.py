@@ -18,12 +18,13 @@ from shlo_disc.transforms.expand import (
     mixed_products,
     random,
     sorting,
+    sparse,
     top_k,
     windows,
 )
 
-BODIES = [*map.PATTERNS, *windows.PATTERNS]
-"""Ops whose bodies, inlined or called, may have complex numbers in them, which other patterns never see."""
+BODIES = [*map.PATTERNS, *sparse.PATTERNS, *windows.PATTERNS]
+"""Ops of complex numbers, or with bodies that may have them, inlined or called: other patterns never see any."""
 
 PATTERNS = [
     *batch_norm.PATTERNS,

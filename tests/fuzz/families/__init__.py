@@ -17,5 +17,6 @@ OPS: dict[str, Callable[[Builder], bool]] = {
 WITHOUT = {
     **NOT_GENERATED,
     **dict.fromkeys(("disc.shape", "@shlo_disc.fft", "@shlo_disc.ragged_dot"), "of the compiler's own making"),
+    "@cpu_csr_sparse_dense_ffi": "JAX's call for sparse matrices, with tests of its own",
 }
 """Ops that are compiled and not generated, and why. Those resolved while a program is read are not asked for."""
