@@ -223,3 +223,26 @@ def test_nothing_is_deleted_when_an_argument_is_refused(executable: shlo_disc.Ex
     with pytest.raises(shlo_disc.errors.ShapeError):
         executable.bind(arrays, donate=True)
     assert not any(array.is_deleted() for array in arrays.values())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("columns", [1, 2, 7, 8, 9, 16])
+def test_few_columns(columns: int, dtype: str) -> None:
+    """Tiles would be mostly empty: such weights stay as they are, and the other side is read in order."""
+
+    def heads(w: jax.Array, x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+        return x @ w, jnp.tanh(x @ w + 1).sum(0), y.T @ w
+
+    with jax.enable_x64(True):
+        args = ((f"300, {columns}", dtype), ("b, 300", dtype), ("300, b", dtype))
+        executable = shlo_disc.compile(heads, args=args)
+        w = np.random.default_rng(columns).standard_normal((300, columns)).astype(dtype)
+        bound = executable.bind(w)
+        assert bool(executable.loaded.artifact.header["packs"]) == (columns > 8)
+        for rows in ROWS:
+            x = np.random.default_rng(rows).standard_normal((rows, 300)).astype(dtype)
+            want = (x @ w, np.tanh(x @ w + 1).sum(0), x @ w)
+            tolerance = 300 * float(jnp.finfo(dtype).eps)
+            for given in (bound(x, x.T), executable(w, x, x.T)):
+                for got, expected in zip(given, want, strict=True):
+                    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance * rows)
