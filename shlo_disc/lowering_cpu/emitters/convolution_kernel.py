@@ -49,7 +49,7 @@ def choose_tile(features: int | None, lanes: int, vector_bits: int) -> Convoluti
     return ConvolutionTile(min(MOST_PIXELS, registers // vectors), vectors, lanes)
 
 
-def build_convolution(frame: CpuFrame) -> tuple[Expr, int]:
+def build_convolution(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of work items and the cost of one."""
     kernel = ConvolutionKernel(frame)
     for_range(frame.begin, frame.end, kernel.item)
@@ -87,10 +87,9 @@ class ConvolutionKernel:
         return self.tiles * self.blocks * self.groups
 
     @property
-    def cost(self) -> int:
+    def cost(self) -> Expr:
         """The multiply-adds of a tile, in vectors."""
-        depth = self.frame.facts.estimate(product(self.rhs[:-1]))
-        return max(1, self.tile.pixels * self.tile.vectors * depth)
+        return self.tile.pixels * self.tile.vectors * product(self.rhs[:-1])
 
     def item(self, linear: ir.Value) -> None:
         """One tile."""

@@ -11,6 +11,7 @@ from shlo_disc.lowering.long_sums import in_blocks
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.shape_dialect.mlir import arith, ir, scf, vector
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 
 def either(condition: ir.Value | None, body: Callable[[bool], None]) -> None:
@@ -84,6 +85,29 @@ def over_lanes(
         with ir.InsertionPoint(tail.else_block):
             scf.yield_(results)
     return list(tail.results)
+
+
+COLUMNS = 32
+"""Columns of a work item whose threads each walk through all rows, at least: two cache lines of floats."""
+
+
+def column_blocks(columns: Expr, width: int) -> tuple[Expr, int]:
+    """The number of blocks of columns that are work items of a kernel, and the columns of one: whole vectors.
+
+    Each range of items reads anew what all columns share, such as indices: blocks that are narrow, or vectors cut in
+    two, would cost more than another thread brings.
+    """
+    length = max(width, COLUMNS)
+    return ceildiv(columns, length), length
+
+
+def columns_of_items(
+    elements: VectorElements, begin: ir.Value, end: ir.Value, columns: Expr
+) -> tuple[ir.Value, ir.Value]:
+    """The columns that lie in the blocks of a range of items (`column_blocks`)."""
+    _, length = column_blocks(columns, elements.width)
+    first, past = (arith.muli(item, index_constant(length)) for item in (begin, end))
+    return first, arith.minui(past, elements.size_of(columns))
 
 
 def vectors(

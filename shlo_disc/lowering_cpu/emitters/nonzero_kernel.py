@@ -16,7 +16,7 @@ from shlo_disc.shape_dialect.mlir import arith, ir, math, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
-def build_nonzero(frame: CpuFrame) -> tuple[Expr, int]:
+def build_nonzero(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns one work item and its cost."""
     op = next(o for o in frame.fusion.entry_block.operations if o.operation.name == "disc.nonzero")
     (length,), (count,) = dims_of(op.operands[0]), dims_of(op.results[0])
@@ -43,4 +43,4 @@ def build_nonzero(frame: CpuFrame) -> tuple[Expr, int]:
         divisible = frame.is_whole(width, length)
         over_lanes(elements, index_constant(0), frame.size_of(length), divisible, [index_constant(0)], lanes)
         scf.yield_([])
-    return Expr.const(1), max(1, frame.facts.estimate(length) // width)
+    return Expr.const(1), length

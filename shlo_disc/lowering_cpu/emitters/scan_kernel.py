@@ -22,14 +22,14 @@ from shlo_disc.shape_dialect.mlir import arith, ir, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
 
-def build_scan(frame: CpuFrame) -> tuple[Expr, int]:
+def build_scan(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of work items and the cost of one."""
     operations = list(frame.fusion.entry_block.operations)
     kernel = ScanKernel(frame)
     op = kernel.scan.op
     for_range(frame.begin, frame.end, kernel.item)
     cost = sum(op_cost(o) for o in operations if o != op) + len(list(op.regions[0].blocks[0].operations))
-    return kernel.items, max(1, cost * frame.facts.estimate(kernel.scan.length))
+    return kernel.items, cost * kernel.scan.length
 
 
 BLOCK = 64

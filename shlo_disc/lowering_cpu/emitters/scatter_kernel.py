@@ -6,8 +6,8 @@ Zeros are not computed: memory is cleared faster in whole blocks than in the sli
 
 Updates that hit the same element are combined in program order. Work is divided over an axis that updates and operands
 share, a batch or a window that no index moves: every thread takes a slice of it through all updates, so no two threads
-meet. Where that is the operand's last axis, the slices are worked on in vectors. As in XLA, an update whose window does
-not lie inside the operand is dropped as a whole.
+meet. Where that is the operand's last axis, the slices are blocks of columns, which are worked on in vectors. As in
+XLA, an update whose window does not lie inside the operand is dropped as a whole.
 """
 
 from __future__ import annotations
@@ -20,29 +20,33 @@ from shlo_disc.lowering.index_rules import nest
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.scatter import ScatterNumbers, combine_where, scatter_in, target_of
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
-from shlo_disc.lowering_cpu.emitters.loops import over_lanes
+from shlo_disc.lowering_cpu.emitters.loops import column_blocks, columns_of_items, over_lanes
 from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.shape_dialect.dialect.fusion import updates_of
 from shlo_disc.shape_dialect.dialect.types import Dims, product
 from shlo_disc.shape_dialect.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
+_COST_OF_VISIT = 4
+"""What an access to a place that an index says costs, in simple vector ops."""
 
-def build_scatter(frame: CpuFrame) -> tuple[Expr, int]:
+
+def build_scatter(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of work items and the cost of one."""
     op = scatter_in(frame.fusion)
     numbers = ScatterNumbers(op, len(op.results))
     buffers = [frame.output_buffers[frame.outputs.index(r)] for r in op.results]
-    work = product(numbers.update) + product(numbers.operand)
     if not numbers.has_columns:
-        total = _scalar_version(frame, op, numbers, buffers)
-        return total, max(1, frame.facts.estimate(work) // max(1, frame.facts.estimate(total)))
+        return _scalar_version(frame, op, numbers, buffers)
     elements = frame.elements(frame.width())
-    if _has_own_operands(frame):
+    own = int(_has_own_operands(frame))
+    if own:
         _copy_columns(frame, elements, op, numbers, buffers)
     _update_columns(frame, elements, op, numbers, buffers)
-    columns = numbers.operand[-1]
-    return columns, max(1, frame.facts.estimate(work) // max(1, frame.facts.estimate(columns)))
+    items, length = column_blocks(numbers.operand[-1], elements.width)
+    vectors = length // frame.lanes
+    updates = _COST_OF_VISIT * (vectors + 2) * product(numbers.update[:-1])
+    return items, updates + vectors * own * product(numbers.operand[:-1])
 
 
 def _has_own_operands(frame: CpuFrame) -> bool:
@@ -50,14 +54,17 @@ def _has_own_operands(frame: CpuFrame) -> bool:
     return -1 in updates_of(frame.fusion) and not frame.results.are_zero
 
 
-def _scalar_version(frame: CpuFrame, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]) -> Expr:
-    """Element by element, one part of an independent axis a thread; returns that axis' size, or 1 when there is none.
+def _scalar_version(
+    frame: CpuFrame, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
+) -> tuple[Expr, Expr]:
+    """Element by element, one part of an independent axis a thread; returns that axis' size, or 1 when there is none,
+    and the cost of a part.
 
     An axis of the updates that is an axis of the operands divides both. Where indices are unique, any axis of the
     updates divides them, provided that the buffers hold the operands already.
     """
     elements = frame.elements(1)
-    own = _has_own_operands(frame)
+    own = int(_has_own_operands(frame))
     pairs = sorted(numbers.shared_axes(), key=lambda pair: -frame.facts.estimate(numbers.operand[pair[1]]))
     update_axis, operand_axis = pairs[0] if pairs else (None, None)
     total = Expr.const(1) if operand_axis is None else numbers.operand[operand_axis]
@@ -75,14 +82,20 @@ def _scalar_version(frame: CpuFrame, op: ir.OpView, numbers: ScatterNumbers, buf
             _nest(frame, elements, numbers.operand, operand_axis, copy)
         _nest(frame, elements, numbers.update, update_axis, update)
 
+    dims = _without(numbers.update, update_axis), _without(numbers.operand, operand_axis)
+    cost = _COST_OF_VISIT * product(dims[0]) + own * product(dims[1])
     if update_axis is not None:
         part()
-        return total
+        return total, cost
     loop = scf.ForOp(frame.begin, frame.end, index_constant(1), [])
     with ir.InsertionPoint(loop.body), elements.scope():
         part()
         scf.yield_([])
-    return total
+    return total, cost
+
+
+def _without(dims: Dims, axis: int | None) -> Dims:
+    return tuple(d for number, d in enumerate(dims) if number != axis)
 
 
 def _nest(
@@ -109,12 +122,14 @@ def _nest(
 def _copy_columns(
     frame: CpuFrame, elements: VectorElements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
 ) -> None:
+    begin, end = columns_of_items(elements, frame.begin, frame.end, numbers.operand[-1])
+
     def row(indices: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
         def lanes(column: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
             _copy(elements, op, (*(Position(i) for i in indices), column), buffers)
             return []
 
-        return over_lanes(elements, frame.begin, frame.end, False, [], lanes)
+        return over_lanes(elements, begin, end, False, [], lanes)
 
     nest(elements, [frame.size_of(d) for d in numbers.operand[:-1]], [], row)
 
@@ -122,13 +137,15 @@ def _copy_columns(
 def _update_columns(
     frame: CpuFrame, elements: VectorElements, op: ir.OpView, numbers: ScatterNumbers, buffers: Sequence[ir.Value]
 ) -> None:
+    begin, end = columns_of_items(elements, frame.begin, frame.end, numbers.operand[-1])
+
     def row(indices: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
         def lanes(column: Position, carried: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
             where = (*(Position(i) for i in indices), column)
             _combine(frame, elements, numbers, where, buffers)
             return []
 
-        return over_lanes(elements, frame.begin, frame.end, False, [], lanes)
+        return over_lanes(elements, begin, end, False, [], lanes)
 
     nest(elements, [frame.size_of(d) for d in numbers.update[:-1]], [], row)
 

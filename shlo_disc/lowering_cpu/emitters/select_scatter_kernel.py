@@ -18,20 +18,18 @@ from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering.window_selection import WindowSelection, selection_in
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame, store
-from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
+from shlo_disc.lowering_cpu.emitters.loops import column_blocks, columns_of_items, for_range, over_lanes
 from shlo_disc.shape_dialect.dialect.types import DYNAMIC, dims_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.windows import window_of
 
 
-def build_select_and_scatter(frame: CpuFrame) -> tuple[Expr, int]:
+def build_select_and_scatter(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of work items and the cost of one."""
     kernel = SelectScatterKernel(frame, selection_in(frame.fusion))
     kernel.run()
-    items = kernel.items
-    work = product(kernel.dims) + 4 * product(kernel.source) * product(kernel.window.size)
-    return items, max(1, frame.facts.estimate(work) // max(1, frame.facts.estimate(items)))
+    return kernel.items, kernel.cost
 
 
 class SelectScatterKernel:
@@ -57,12 +55,24 @@ class SelectScatterKernel:
 
     @property
     def items(self) -> Expr:
-        """The number of columns, or of leading places."""
+        """The number of blocks of columns, or of leading places."""
+        if self.has_lanes:
+            return column_blocks(self.dims[-1], self.elements.width)[0]
         return product(self.dims[axis] for axis in self.shared)
+
+    @property
+    def cost(self) -> Expr:
+        """The work of an item: its places are filled, and those of its windows looked at."""
+        filled, windows = (product(dims[axis] for axis in self.rest) for dims in (self.dims, self.source))
+        vectors = 1
+        if self.has_lanes:
+            vectors = column_blocks(self.dims[-1], self.elements.width)[1] // self.frame.lanes
+        return vectors * (filled + 4 * windows * product(self.window.size))
 
     def run(self) -> None:
         """Fill the result with the initial value, then walk over the windows."""
         if self.has_lanes:
+            self.columns = columns_of_items(self.elements, self.frame.begin, self.frame.end, self.dims[-1])
             self._walk(self.dims, self._fill, [])
             self._walk(self.source, self._hand_over, [])
             return
@@ -89,7 +99,7 @@ class SelectScatterKernel:
                 visit((*inner, column))
                 return carried
 
-            return over_lanes(self.elements, self.frame.begin, self.frame.end, False, [], lanes)
+            return over_lanes(self.elements, *self.columns, False, [], lanes)
 
         nest(self.elements, [self.frame.size_of(dims[axis]) for axis in self.rest], [], row)
 

@@ -25,7 +25,7 @@ RUN = 16
 """Elements of the runs that insertion makes."""
 
 
-def build_sort(frame: CpuFrame) -> tuple[Expr, int]:
+def build_sort(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of rows and the cost of one."""
     op = sort_of(frame.fusion)
     *outer, length = dims_of(op.operands[0])
@@ -41,8 +41,8 @@ def build_sort(frame: CpuFrame) -> tuple[Expr, int]:
             sorter.run(*([row_of(buffer, linear, n) for buffer in buffers] for buffers in (results, spare)))
 
     for_range(frame.begin, frame.end, row)
-    estimate = max(2, frame.facts.estimate(length))
-    return product(outer), 4 * count * estimate * estimate.bit_length()
+    passes = max(2, frame.facts.estimate(length)).bit_length()
+    return product(outer), 4 * count * passes * length
 
 
 @dataclass

@@ -20,7 +20,7 @@ from shlo_disc.shape_dialect.mlir import arith, ir, memref, scf, vector
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 
-def build_top_k(frame: CpuFrame) -> tuple[Expr, int]:
+def build_top_k(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of rows and the cost of one."""
     op = sort_of(frame.fusion)
     *outer, length = dims_of(op.operands[0])
@@ -35,7 +35,7 @@ def build_top_k(frame: CpuFrame) -> tuple[Expr, int]:
             _write(source, buffer, indices, index_constant(count))
 
     for_range(frame.begin, frame.end, row)
-    return product(outer), len(op.results) * max(1, frame.facts.estimate(length))
+    return product(outer), len(op.results) * length
 
 
 def _write(source: ir.Value, buffer: ir.Value, row: list[ir.Value], count: ir.Value) -> None:

@@ -14,10 +14,10 @@ from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import for_range, over_lanes
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
 from shlo_disc.shape_dialect.mlir import ir
-from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.expr import Expr, ExprLike
 
 
-def build_update(frame: CpuFrame) -> tuple[Expr, int]:
+def build_update(frame: CpuFrame) -> tuple[Expr, ExprLike]:
     """Emit the body; returns the number of work items and the cost of one."""
     op = frame.maker()  # what is written may be an updated copy itself
     cost = max(1, sum(op_cost(o) for o in frame.fusion.entry_block.operations))
@@ -47,4 +47,4 @@ def build_update(frame: CpuFrame) -> tuple[Expr, int]:
             row(outer, index_constant(0), frame.size_of(columns), divisible)
 
     for_range(frame.begin, frame.end, rows)
-    return product(window[:-1]), cost * max(1, frame.facts.estimate(columns))
+    return product(window[:-1]), cost * columns
