@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""C's fmod without a library call: long division on the significands, bit by bit, in one loop over the exponent gap.
+"""C's fmod without a library call: long division with digits of 22 bits, or of 51, each by one division.
 
-Source: the shift-and-subtract method used by soft-float libraries (FreeBSD msun `e_fmodf.c` describes it); exact for
-every pair of finite floats.
+A quotient below 2^22 that is rounded and cut off differs from its whole part by one at most, and what is left of the
+dividend is a multiple of the divisor's last place, below the divisor: a fused multiply-add gives it exactly. Larger
+quotients are divided by the divisor times a power of two first. Exact for every pair of finite floats.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from shlo_disc.shape_dialect.mlir import arith, ir, math, scf, vector
 
@@ -17,54 +20,96 @@ def _number(like_value: ir.Value, number: float | int) -> ir.Value:
 
 
 def float_remainder(a: ir.Value, b: ir.Value) -> ir.Value:
-    """`a - trunc(a/b)*b` with the sign of `a`; NaN for infinite a, zero b or NaN; a for infinite b.
-
-    Every step subtracts `|b| * 2^k` where it fits, the largest k first. Scaling by a power of two and the subtraction
-    of a number within a factor of two are exact, so the result is.
-    """
+    """`a - trunc(a/b)*b` with the sign of `a`; NaN for infinite a, zero b or NaN; a for infinite b."""
     x, y = math.absf(a), math.absf(b)
-    is_double = _is_double(a)
-    highest = 2200 if is_double else 300
-    result = _divide_down(x, y, highest, is_double)
     infinity, zero = _number(x, float("inf")), _number(x, 0.0)
-    ok = arith.andi(arith.cmpf(arith.CmpFPredicate.OLT, x, infinity), arith.cmpf(arith.CmpFPredicate.OGT, y, zero))
-    finite_divisor = arith.cmpf(arith.CmpFPredicate.OLT, y, infinity)
-    result = arith.select(finite_divisor, result, x)
-    result = math.copysign(result, a)
+    ok = arith.andi(_below(x, infinity), _below(zero, y))
+    divides = arith.andi(ok, _below(y, infinity))
+    rest = _divided(arith.select(divides, x, zero), arith.select(divides, y, _number(y, 1.0)))
+    result = math.copysign(arith.select(divides, rest, x), a)
     return arith.select(ok, result, _number(x, float("nan")))
 
 
-def _is_double(value: ir.Value) -> bool:
-    element = value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
-    return isinstance(element, ir.F64Type)
+def _below(a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.cmpf(arith.CmpFPredicate.OLT, a, b)
 
 
-def _divide_down(x: ir.Value, y: ir.Value, highest: int, is_double: bool) -> ir.Value:
-    """Subtract y * 2^k for k = highest .. 0; scales that overflow are infinite and never fit."""
-    index = ir.IndexType.get()
-    zero, one, count = (arith.constant(index, n) for n in (0, 1, highest + 1))
-    loop = scf.ForOp(zero, count, one, [x])
-    with ir.InsertionPoint(loop.body):
-        power = arith.subi(arith.constant(index, highest), loop.induction_variable)
-        scaled = _scale(y, power, is_double)
-        rest = loop.inner_iter_args[0]
-        fits = arith.cmpf(arith.CmpFPredicate.OLE, scaled, rest)
-        scf.yield_([arith.select(fits, arith.subf(rest, scaled), rest)])
+def _divided(x: ir.Value, y: ir.Value) -> ir.Value:
+    """What is left of finite numbers x >= 0 divided by y > 0: a digit at a time, while any lane has some to go."""
+    loop = scf.WhileOp([x.type], [x])
+    before = loop.before.blocks.append(x.type)
+    with ir.InsertionPoint(before):
+        (rest,) = before.arguments
+        scf.condition(_any(arith.cmpf(arith.CmpFPredicate.OGE, rest, y)), [rest])
+    after = loop.after.blocks.append(x.type)
+    with ir.InsertionPoint(after):
+        (rest,) = after.arguments
+        scf.yield_([arith.select(_below(rest, y), rest, _without_digit(rest, y))])
     return loop.results[0]
 
 
-def _scale(y: ir.Value, power: ir.Value, is_double: bool) -> ir.Value:
-    """y * 2^power, in three exact or overflowing factors."""
-    integer = ir.IntegerType.get_signless(64 if is_double else 32)
-    element = ir.F64Type.get() if is_double else ir.F32Type.get()
-    bias, mantissa, step = (1023, 52, 1000) if is_double else (127, 23, 120)
-    rest = arith.index_cast(integer, power)
+def _any(flags: ir.Value) -> ir.Value:
+    if not isinstance(flags.type, ir.VectorType):
+        return flags
+    return vector.reduction(ir.IntegerType.get_signless(1), vector.CombiningKind.OR, flags)
+
+
+def _without_digit(rest: ir.Value, y: ir.Value) -> ir.Value:
+    """The remainder by y times the largest power of two at which the quotient has few enough bits."""
+    form = _FORMS[str(_element(y))]
+    few, none = (_integer(y, form, number) for number in (form.digit - 1, 0))
+    power = arith.maxsi(arith.subi(arith.subi(_exponent(rest, form), _exponent(y, form)), few), none)
+    scaled = _scaled(y, power, form)
+    digit = math.floor(arith.divf(rest, scaled))
+    left = math.fma(arith.negf(digit), scaled, rest)
+    left = arith.select(_below(left, _number(left, 0.0)), arith.addf(left, scaled), left)
+    return arith.select(_below(left, scaled), left, arith.subf(left, scaled))
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Bits of a type of floats; those of a digit, two less than those of a significand."""
+
+    bits: int
+    mantissa: int
+    digit: int
+
+    @property
+    def bias(self) -> int:
+        return (1 << (self.bits - self.mantissa - 2)) - 1
+
+
+_FORMS = {"f32": _Form(32, 23, 22), "f64": _Form(64, 52, 51)}
+
+
+def _element(value: ir.Value) -> ir.Type:
+    return value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
+
+
+def _integer(like_value: ir.Value, form: _Form, number: int) -> ir.Value:
+    return _number(arith.bitcast(_integers(like_value.type, form), like_value), number)
+
+
+def _integers(type_: ir.Type, form: _Form) -> ir.Type:
+    integer = ir.IntegerType.get_signless(form.bits)
+    return ir.VectorType.get(type_.shape, integer) if isinstance(type_, ir.VectorType) else integer
+
+
+def _exponent(x: ir.Value, form: _Form) -> ir.Value:
+    """The exponent of x > 0, with the bias; at most 0 for numbers that are not normal."""
+    shift = form.mantissa + 1
+    is_normal = arith.cmpf(arith.CmpFPredicate.OGE, x, _number(x, 2.0 ** (1 - form.bias)))
+    normal = arith.select(is_normal, x, arith.mulf(x, _number(x, 2.0**shift)))
+    bits = arith.bitcast(_integers(x.type, form), normal)
+    exponent = arith.shrui(bits, _number(bits, form.mantissa))
+    return arith.subi(exponent, arith.select(is_normal, _number(bits, 0), _number(bits, shift)))
+
+
+def _scaled(y: ir.Value, power: ir.Value, form: _Form) -> ir.Value:
+    """y * 2^power, in three exact factors."""
     for _ in range(3):
-        part = arith.minsi(rest, arith.constant(integer, step))
-        rest = arith.subi(rest, part)
-        biased = arith.shli(arith.addi(part, arith.constant(integer, bias)), arith.constant(integer, mantissa))
-        factor = arith.bitcast(element, biased)
-        if isinstance(y.type, ir.VectorType):
-            factor = vector.broadcast(y.type, factor)
-        y = arith.mulf(y, factor)
+        part = arith.minsi(power, _number(power, form.bias))
+        power = arith.subi(power, part)
+        bits = arith.shli(arith.addi(part, _number(part, form.bias)), _number(part, form.mantissa))
+        y = arith.mulf(y, arith.bitcast(y.type, bits))
     return y
