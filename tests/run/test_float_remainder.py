@@ -24,7 +24,7 @@ def pairs(dtype: type) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     limits: list[float] = [0, 1, 3, np.pi, np.inf, np.nan, *map(float, (form.tiny, form.smallest_subnormal, form.max))]
     digits = [2.0**k + d for k in (21, 22, 23, 24, 50, 51, 52, 53) for d in (-1, 0, 1)]
     signed: np.ndarray = np.array([*limits, *digits, *(-x for x in limits)], dtype)
-    yield tuple(grid.ravel() for grid in np.meshgrid(signed, signed))  # type: ignore[misc]
+    yield tuple(grid.ravel() for grid in np.meshgrid(signed, signed))
     yield rng.integers(0, 1 << 30, COUNT).astype(dtype), rng.integers(1, 1 << 12, COUNT).astype(dtype)
     step = dtype(1.1)
     multiples = rng.integers(1, 1 << 22, COUNT).astype(dtype) * step
