@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shlo_disc.shape_dialect.build import convert, create
+from shlo_disc.shape_dialect.build import convert, create, multiply, reduce, transpose
 from shlo_disc.shape_dialect.compile_state import policy
 from shlo_disc.shape_dialect.dialect.types import dims_of, element_type_of, tensor_type
 from shlo_disc.shape_dialect.dtypes import BY_MLIR
@@ -97,7 +97,31 @@ def transposed_narrow_result(op: ir.OpView, rewriter: rewrite.PatternRewriter) -
     return None
 
 
+def inner_product(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
+    """A dot without rows and columns is a reduction of products: it is fused with what computes its operands."""
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    batch, contracting = list(numbers.lhs_batching_dimensions), list(numbers.lhs_contracting_dimensions)
+    others = [*numbers.rhs_batching_dimensions, *numbers.rhs_contracting_dimensions]
+    lhs, rhs = op.operands
+    sums = SUM_TYPES.get(str(element_type_of(lhs)))
+    if element_type_of(lhs) != element_type_of(rhs) or sums is None:
+        return NO_MATCH
+    if BY_MLIR[str(element_type_of(op.results[0]))].bits > BY_MLIR[sums].bits:
+        return NO_MATCH
+    if any(len(dims_of(side)) != len(others) for side in (lhs, rhs)):
+        return NO_MATCH
+    with rewriter.ip, op.location:
+        places = dict(zip([*batch, *contracting], others, strict=True))
+        turned = transpose(rhs, [places[axis] for axis in range(len(others))])
+        terms = multiply(*(convert(side, ir.Type.parse(sums)) for side in (lhs, turned)))
+        total = reduce(terms, contracting, "add", 0) if contracting else terms
+        total = transpose(total, [sorted(batch).index(axis) for axis in batch])
+        rewriter.replace_op(op, [convert(total, element_type_of(op.results[0]))])
+    return None
+
+
 PATTERNS: list[tuple[str, Pattern]] = [
+    ("stablehlo.dot_general", inner_product),
     ("stablehlo.dot_general", transposed_operand),
     ("stablehlo.dot_general", narrow_result),
     ("stablehlo.transpose", transposed_narrow_result),

@@ -25,14 +25,27 @@ func.func @main(%x: tensor<?x?xf32, [@b, @k]>, %w: tensor<2x?x3xf32, [2, @k, 3]>
 // -----
 
 // The axes of a batch keep their pairs.
-func.func @main(%x: tensor<?x4x?xf32, [@b, 4, @k]>, %y: tensor<4x?x?xf32, [4, @b, @k]>) -> tensor<?x4xf32> {
+func.func @main(%x: tensor<?x4x?xf32, [@b, 4, @k]>, %y: tensor<4x?x?x3xf32, [4, @b, @k, 3]>) -> tensor<?x4x3xf32> {
   %t = stablehlo.transpose %x, dims = [1, 0, 2] : (tensor<?x4x?xf32, [@b, 4, @k]>) -> tensor<4x?x?xf32>
-  %0 = stablehlo.dot_general %t, %y, batching_dims = [1, 0] x [1, 0], contracting_dims = [2] x [2] : (tensor<4x?x?xf32>, tensor<4x?x?xf32, [4, @b, @k]>) -> tensor<?x4xf32>
-  return %0 : tensor<?x4xf32>
+  %0 = stablehlo.dot_general %t, %y, batching_dims = [1, 0] x [1, 0], contracting_dims = [2] x [2] : (tensor<4x?x?xf32>, tensor<4x?x?x3xf32, [4, @b, @k, 3]>) -> tensor<?x4x3xf32>
+  return %0 : tensor<?x4x3xf32>
 }
 // CHECK-LABEL: func.func @main
 // CHECK-NOT: stablehlo.transpose
 // CHECK: stablehlo.dot_general %arg0, %arg1, batching_dims = [0, 1] x [1, 0], contracting_dims = [2] x [2]
+
+// -----
+
+// Without rows and columns it is a reduction of products, where the left side lies.
+func.func @main(%x: tensor<?x4x?xbf16, [@b, 4, @k]>, %y: tensor<4x?x?xbf16, [4, @b, @k]>) -> tensor<4x?xf32> {
+  %0 = stablehlo.dot_general %x, %y, batching_dims = [1, 0] x [0, 1], contracting_dims = [2] x [2] : (tensor<?x4x?xbf16, [@b, 4, @k]>, tensor<4x?x?xbf16, [4, @b, @k]>) -> tensor<4x?xf32>
+  return %0 : tensor<4x?xf32>
+}
+// CHECK-LABEL: func.func @main
+// CHECK-DAG: %[[Y:.*]] = stablehlo.transpose %arg1, dims = [1, 0, 2]
+// CHECK: %[[P:.*]] = stablehlo.multiply %{{.*}}, %{{.*}} : tensor<?x4x?xf32, [@b, 4, @k]>
+// CHECK: %[[R:.*]] = stablehlo.reduce(%[[P]] init: %{{.*}}) applies stablehlo.add across dimensions = [2]
+// CHECK: stablehlo.transpose %[[R]], dims = [1, 0]
 
 // -----
 
