@@ -35,7 +35,7 @@ def _below(a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def _divided(x: ir.Value, y: ir.Value) -> ir.Value:
-    """What is left of finite numbers x >= 0 divided by y > 0: a digit at a time, while any lane has some to go."""
+    """The remainder of finite numbers x >= 0 by y > 0: a digit at a time, while any lane has some to go."""
     loop = scf.WhileOp([x.type], [x])
     before = loop.before.blocks.append(x.type)
     with ir.InsertionPoint(before):

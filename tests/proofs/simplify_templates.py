@@ -250,6 +250,27 @@ def _dots() -> Iterator[Template]:
         yield Template("dot_general: narrow_result", (f"T(b k, {element})", f"T(k n, {element})"), f"""
             %0 = {_dot("contracting_dims = [1] x [0]", f"T(b k, {element})", f"T(k n, {element})", f"T(b n, {wide})")}
             return %0 : T(b n, {wide})""")  # fmt: skip
+    rule = "dot_general: inner_product"
+    for left, right, result, numbers in (
+        ("k", "k", "", "contracting_dims = [0] x [0]"),
+        ("b h k", "h k b", "b h", "batching_dims = [0, 1] x [2, 0], contracting_dims = [2] x [1]"),
+        ("h k b", "b h k", "b h", "batching_dims = [2, 0] x [0, 1], contracting_dims = [1] x [2]"),
+        ("n b k", "k b n", "b", "batching_dims = [1] x [1], contracting_dims = [2, 0] x [0, 2]"),
+        ("b h", "h b", "h b", "batching_dims = [1, 0] x [0, 1], contracting_dims = [] x []"),
+    ):
+        yield Template(rule, (f"T({left})", f"T({right})"), f"""
+            %0 = {_dot(numbers, f"T({left})", f"T({right})", f"T({result})")}
+            return %0 : T({result})""")  # fmt: skip
+    for element in ("f64", "i32"):
+        yield Template(rule, (f"T(b k, {element})", f"T(b k, {element})"), f"""
+            %0 = {_dot("batching_dims = [0] x [0], contracting_dims = [1] x [1]", *[f"T(b k, {element})"] * 2, f"T(b, {element})")}
+            return %0 : T(b, {element})""")  # fmt: skip
+    yield Template(rule, ("T(b k)", "T(b k n)"), f"""
+        %0 = {_dot("batching_dims = [0] x [0], contracting_dims = [1] x [1]", "T(b k)", "T(b k n)", "T(b n)")}
+        return %0 : T(b n)""", refused="the result has columns")  # fmt: skip
+    yield Template(rule, ("T(k, bf16)", "T(k, f16)"), f"""
+        %0 = {_dot("contracting_dims = [0] x [0]", "T(k, bf16)", "T(k, f16)", "T()")}
+        return %0 : T()""", refused="the operands have two types")  # fmt: skip
     yield Template("transpose: transposed_narrow_result", ("T(h b k, f16)", "T(h k n, f16)"), f"""
         %0 = {_dot("batching_dims = [0] x [0], contracting_dims = [2] x [1]", "T(h b k, f16)", "T(h k n, f16)", "T(h b n)")}
         %1 = stablehlo.convert %0 : (T(h b n)) -> T(h b n, f16)

@@ -28,7 +28,7 @@ from shlo_disc.shape_dialect.mlir import arith, ir, scf
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 _COST_OF_VISIT = 4
-"""What an access to a place that an index says costs, in simple vector ops."""
+"""The cost of an access to a place that an index says, in simple vector ops."""
 
 
 def build_scatter(frame: CpuFrame) -> tuple[Expr, Expr]:

@@ -65,12 +65,13 @@ func.func @main(%x: tensor<?x?xf32, [@m, @k]>, %y: tensor<?xf32, [@k]>) -> tenso
 
 // -----
 
-// `dot` of two vectors is a scalar.
+// `dot` of two vectors is a scalar, a sum of products.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[A:\w+]]: tensor<?xf32, [@k]>, %[[B:\w+]]: tensor<?xf32, [@k]>) -> tensor<f32> {
-// CHECK-NEXT: %[[DOT:\w+]] = stablehlo.dot_general %[[A]], %[[B]], contracting_dims = [0] x [0]
-// CHECK-SAME: : (tensor<?xf32, [@k]>, tensor<?xf32, [@k]>) -> tensor<f32>
-// CHECK-NEXT: return %[[DOT]] : tensor<f32>
+// CHECK-NOT: stablehlo.dot
+// CHECK: %[[TERMS:\w+]] = stablehlo.multiply %[[A]], %[[B]] : tensor<?xf32, [@k]>
+// CHECK-NEXT: %[[SUM:\w+]] = stablehlo.reduce(%[[TERMS]] init: %{{.*}}) applies stablehlo.add across dimensions = [0]
+// CHECK-NEXT: return %[[SUM]] : tensor<f32>
 func.func @main(%x: tensor<?xf32, [@k]>, %y: tensor<?xf32, [@k]>) -> tensor<f32> {
   %0 = stablehlo.dot %x, %y : (tensor<?xf32, [@k]>, tensor<?xf32, [@k]>) -> tensor<f32>
   return %0 : tensor<f32>
