@@ -20,8 +20,11 @@ import shlo_disc
 from shlo_disc.errors import ShapeError, UnsupportedError
 from tests.run.op_check import compile_function, run_xla
 
-LENGTHS = (1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 30, 49, 61, 67, 97, 128, 202, 1000, 1009)
+LENGTHS = (1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 30, 32, 49, 61, 64, 67, 97, 128, 202, 240, 343, 1000, 1009)
 """Powers, products, primes below and above the largest radix, and multiples of a large prime."""
+
+LANES = 8
+"""Lines that are transformed together."""
 
 
 def data(shape: tuple[int, ...], dtype: str) -> np.ndarray:
@@ -57,7 +60,7 @@ def test_lengths(n: int) -> None:
         near(single(x), np.fft.fft(x.astype(np.complex128)).astype(np.complex64))
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 16, 67])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 15, 16, 34, 67, 134, 1000])
 def test_real(n: int) -> None:
     function = lambda x: (jnp.fft.rfft(x), jnp.fft.irfft(jnp.fft.rfft(x), n=n), jnp.fft.hfft(x, n=n))  # noqa: E731
     executable = compile_function(function, [(f"b, {n}", "float64")])
@@ -165,6 +168,54 @@ def test_not_a_number_stays_in_its_line() -> None:
     found = np.asarray(executable(x))
     assert np.isnan(found[3]).all()
     np.testing.assert_array_equal(np.delete(found, 3, 0), np.delete(clean, 3, 0))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("n", [7, 24, 67])
+def test_lines_wherever_they_lie(n: int, dtype: str) -> None:
+    """The same line gives the same bits in every lane, alone, as a row and as a column; neighbours may be anything."""
+    rows = compile_function(jnp.fft.fft, [(f"b, {n}", dtype)])
+    columns = compile_function(lambda x: jnp.fft.fft(x, axis=0), [(f"{n}, b", dtype)])
+    for b in (LANES - 1, LANES, LANES + 1, 2 * LANES + 3):
+        x = data((b, n), dtype)
+        x[1] = np.nan
+        x[2] *= 1e20
+        want = np.concatenate([np.asarray(rows(x[i : i + 1])) for i in range(b)])
+        np.testing.assert_array_equal(np.asarray(rows(x)), want)
+        np.testing.assert_array_equal(np.asarray(columns(x.T.copy())).T, want)
+        np.testing.assert_array_equal(np.asarray(rows(x[::-1].copy()))[::-1], want)
+
+
+@pytest.mark.parametrize("n", [12, 15, 67, 134])
+def test_real_lines_beside_others(n: int) -> None:
+    """What must be real is real, and nothing of a line is found in another one."""
+    both = compile_function(
+        lambda x: (jnp.fft.rfft(x), jnp.fft.irfft(jnp.fft.rfft(x), n=n)), [(f"b, {n}", "float32")]
+    )
+    for b in (1, LANES, LANES + 3):
+        x = data((b, n), "float32")
+        clean = [np.asarray(a) for a in both(x)]
+        assert not clean[0][:, 0].imag.any()
+        assert n % 2 or not clean[0][:, n // 2].imag.any()
+        x[0] = np.inf
+        for found, want in zip(both(x), clean, strict=True):
+            np.testing.assert_array_equal(np.asarray(found)[1:], want[1:])
+
+
+@pytest.mark.parametrize("n", [65536, 30000, 8190, 10007])
+def test_long_lines(n: int) -> None:
+    """One line, whose own values are lanes, with any number of threads."""
+    for dtype in ("complex64", "complex128"):
+        x = data((1, n), dtype)
+        want = np.fft.fft(x.astype(np.complex128)).astype(dtype)
+        found: list[np.ndarray] = []
+        for threads in (1, 3):
+            options = shlo_disc.Options(threads=threads)
+            with jax.enable_x64(True):
+                executable = shlo_disc.compile(jnp.fft.fft, args=((f"b, {n}", dtype),), options=options)
+            found.append(np.asarray(executable(x)))
+        near(found[0], want)
+        np.testing.assert_array_equal(*found)
 
 
 def test_large() -> None:

@@ -56,6 +56,11 @@ void transform(const Lines &lines, bool is_inverse, const Source *source, int64_
       line.x.im[k] = -line.x.im[lines.length - k];
     }
     plan->template run<T>(line.x, line.scratch, is_inverse);
+    if constexpr (!is_complex<Source>) { // what sums of reals are
+      line.x.im[0] = 0;
+      if (lines.length % 2 == 0)
+        line.x.im[lines.length / 2] = 0;
+    }
     for (int64_t k = 0; k < target_size; ++k) {
       if constexpr (is_complex<Target>)
         to[k * lines.inner] = Target(line.x.re[k] * scale, line.x.im[k] * scale);

@@ -2,6 +2,7 @@
 #include "fft_plan.h"
 
 #include "core/forks.h"
+#include "fft_stages.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,12 +14,15 @@ namespace disc {
 
 namespace {
 
-constexpr int64_t kLargestRadix = 61; // larger prime factors always go through a convolution
 constexpr int64_t kCachedBytes = 32 << 20;
 
-/// Radices of 4 first, then the prime factors in ascending order.
+/// Radices of 8 and 4 first, then the prime factors in ascending order.
 std::vector<int64_t> factors_of(int64_t n) {
   std::vector<int64_t> factors;
+  while (n % 8 == 0 && n % 32 != 16) { // 16 is 4 times 4
+    factors.push_back(8);
+    n /= 8;
+  }
   while (n % 4 == 0) {
     factors.push_back(4);
     n /= 4;
@@ -35,7 +39,7 @@ std::vector<int64_t> factors_of(int64_t n) {
 double cost_of(const std::vector<int64_t> &factors) {
   double cost = 0;
   for (int64_t factor : factors)
-    cost += factor <= 5 ? static_cast<double>(factor) : 1.5 * static_cast<double>(factor);
+    cost += factor == 8 ? 6 : factor <= 5 ? static_cast<double>(factor) : 1.5 * static_cast<double>(factor);
   return cost;
 }
 
@@ -61,110 +65,6 @@ template <typename T> void fill_roots(int64_t n, std::vector<T> &cosines, std::v
     sines[static_cast<size_t>(k)] = static_cast<T>(a * d + b * c);
   }
 }
-
-/// One stage of a transform: `groups` butterflies, each on `stride` independent values.
-template <typename T> struct Butterflies {
-  int64_t radix, groups, stride;
-  const T *cosines, *sines;
-  const T *radix_cosines, *radix_sines;
-
-  /// y[k] = value * exp(-2 pi i p k / (groups * radix))
-  template <typename V> void store(Split<V> y, int64_t p, int64_t k, int64_t q, const V &re, const V &im) const {
-    int64_t to = q + stride * (radix * p + k);
-    if (k == 0) {
-      y.re[to] = re, y.im[to] = im;
-      return;
-    }
-    T c = cosines[p * (radix - 1) + k - 1], s = sines[p * (radix - 1) + k - 1];
-    y.re[to] = re * c + im * s;
-    y.im[to] = im * c - re * s;
-  }
-
-  template <typename V> void two(Split<V> x, Split<V> y) const {
-    int64_t step = stride * groups;
-    for (int64_t p = 0; p < groups; ++p)
-      for (int64_t q = 0; q < stride; ++q) {
-        int64_t at = q + stride * p;
-        V ar = x.re[at], ai = x.im[at], br = x.re[at + step], bi = x.im[at + step];
-        store<V>(y, p, 0, q, ar + br, ai + bi);
-        store<V>(y, p, 1, q, ar - br, ai - bi);
-      }
-  }
-
-  template <typename V> void three(Split<V> x, Split<V> y) const {
-    constexpr T half = T(0.5), root = T(0.866025403784438646763723170752936183L);
-    int64_t step = stride * groups;
-    for (int64_t p = 0; p < groups; ++p)
-      for (int64_t q = 0; q < stride; ++q) {
-        int64_t at = q + stride * p;
-        V ar = x.re[at], ai = x.im[at], br = x.re[at + step], bi = x.im[at + step];
-        V cr = x.re[at + 2 * step], ci = x.im[at + 2 * step];
-        V sr = br + cr, si = bi + ci, dr = (br - cr) * root, di = (bi - ci) * root;
-        V mr = ar - sr * half, mi = ai - si * half;
-        store<V>(y, p, 0, q, ar + sr, ai + si);
-        store<V>(y, p, 1, q, mr + di, mi - dr);
-        store<V>(y, p, 2, q, mr - di, mi + dr);
-      }
-  }
-
-  template <typename V> void four(Split<V> x, Split<V> y) const {
-    int64_t step = stride * groups;
-    for (int64_t p = 0; p < groups; ++p)
-      for (int64_t q = 0; q < stride; ++q) {
-        int64_t at = q + stride * p;
-        V ar = x.re[at], ai = x.im[at], br = x.re[at + step], bi = x.im[at + step];
-        V cr = x.re[at + 2 * step], ci = x.im[at + 2 * step], dr = x.re[at + 3 * step], di = x.im[at + 3 * step];
-        V acr = ar + cr, aci = ai + ci, amr = ar - cr, ami = ai - ci;
-        V bdr = br + dr, bdi = bi + di, bmr = br - dr, bmi = bi - di;
-        store<V>(y, p, 0, q, acr + bdr, aci + bdi);
-        store<V>(y, p, 1, q, amr + bmi, ami - bmr);
-        store<V>(y, p, 2, q, acr - bdr, aci - bdi);
-        store<V>(y, p, 3, q, amr - bmi, ami + bmr);
-      }
-  }
-
-  /// Pairs x[j], x[radix - j] share their products: their sum has the cosines, their difference the sines.
-  template <typename V> void odd(Split<V> x, Split<V> y) const {
-    int64_t step = stride * groups, half = (radix - 1) / 2;
-    V sr[kLargestRadix / 2], si[kLargestRadix / 2], dr[kLargestRadix / 2], di[kLargestRadix / 2];
-    for (int64_t p = 0; p < groups; ++p)
-      for (int64_t q = 0; q < stride; ++q) {
-        int64_t at = q + stride * p;
-        V ar = x.re[at], ai = x.im[at], tr = ar, ti = ai;
-        for (int64_t j = 0; j < half; ++j) {
-          int64_t first = at + (j + 1) * step, last = at + (radix - 1 - j) * step;
-          sr[j] = x.re[first] + x.re[last], si[j] = x.im[first] + x.im[last];
-          dr[j] = x.re[first] - x.re[last], di[j] = x.im[first] - x.im[last];
-          tr = tr + sr[j], ti = ti + si[j];
-        }
-        store<V>(y, p, 0, q, tr, ti);
-        for (int64_t k = 1; k <= half; ++k) {
-          V cr = ar, ci = ai, er = sr[0] * T(0), ei = er;
-          for (int64_t j = 0; j < half; ++j) {
-            int64_t turn = k * (j + 1) % radix;
-            T c = radix_cosines[turn], s = radix_sines[turn];
-            cr = cr + sr[j] * c, ci = ci + si[j] * c;
-            er = er + di[j] * s, ei = ei + dr[j] * s;
-          }
-          store<V>(y, p, k, q, cr + er, ci - ei);
-          store<V>(y, p, radix - k, q, cr - er, ci + ei);
-        }
-      }
-  }
-
-  template <typename V> void run(Split<V> x, Split<V> y) const {
-    switch (radix) {
-    case 2:
-      return two<V>(x, y);
-    case 3:
-      return three<V>(x, y);
-    case 4:
-      return four<V>(x, y);
-    default:
-      return odd<V>(x, y);
-    }
-  }
-};
 
 } // namespace
 
@@ -194,14 +94,19 @@ bool needs_convolution(int64_t n) {
 }
 
 template <typename T> FftPlan<T>::FftPlan(int64_t n) : n_(n) {
-  fill_roots(n, cosines_, sines_);
+  Roots roots;
+  fill_roots(2 * n, roots.cosines, roots.sines);
+  cosines_.assign(roots.cosines.begin(), roots.cosines.begin() + n / 2 + 1);
+  sines_.assign(roots.sines.begin(), roots.sines.begin() + n / 2 + 1);
   if (needs_convolution(n))
-    make_convolution(smooth_length(2 * n - 1));
+    make_convolution(smooth_length(2 * n - 1), roots);
   else
-    make_stages(factors_of(n));
+    make_stages(factors_of(n), roots);
 }
 
-template <typename T> void FftPlan<T>::make_stages(const std::vector<int64_t> &factors) {
+template <typename T> void FftPlan<T>::make_stages(const std::vector<int64_t> &factors, const Roots &roots) {
+  auto cosine = [&](int64_t k) { return roots.cosines[static_cast<size_t>(2 * k)]; };
+  auto sine = [&](int64_t k) { return roots.sines[static_cast<size_t>(2 * k)]; };
   int64_t left = n_, stride = 1;
   for (int64_t radix : factors) {
     left /= radix;
@@ -220,10 +125,9 @@ template <typename T> void FftPlan<T>::make_stages(const std::vector<int64_t> &f
   }
 }
 
-template <typename T> void FftPlan<T>::make_convolution(int64_t length) {
+template <typename T> void FftPlan<T>::make_convolution(int64_t length, const Roots &roots) {
   convolution_ = std::make_unique<FftPlan>(length);
-  std::vector<T> cosines, sines;
-  fill_roots(2 * n_, cosines, sines);
+  const auto &[cosines, sines] = roots;
   auto size = static_cast<size_t>(length);
   filter_re_.assign(size, T(0));
   filter_im_.assign(size, T(0));
@@ -257,13 +161,52 @@ template <typename T> template <typename V> void FftPlan<T>::run(Split<V> x, Spl
     run_stages(x, scratch);
 }
 
+namespace {
+
+/// Whether arrays of T can be read as vectors.
+template <typename T> bool is_aligned(Split<T> x) {
+  return (reinterpret_cast<uintptr_t>(x.re) | reinterpret_cast<uintptr_t>(x.im)) % sizeof(Lanes<T>) == 0;
+}
+
+template <typename T> Split<Lanes<T>> as_lanes(Split<T> x) {
+  return {reinterpret_cast<Lanes<T> *>(x.re), reinterpret_cast<Lanes<T> *>(x.im)};
+}
+
+/// One stage. The independent values of a single line are lanes, too.
+template <typename T, typename V> void run_stage(const Butterflies<T> &stage, Split<V> x, Split<V> y) {
+  if constexpr (std::is_same_v<T, V>)
+    if (stage.stride % kLanes == 0 && is_aligned(x) && is_aligned(y)) {
+      Butterflies<T> lanes = stage;
+      lanes.stride /= kLanes;
+      return run_stage<T, Lanes<T>>(lanes, as_lanes(x), as_lanes(y));
+    }
+  by_widest_registers([&]() __attribute__((always_inline)) { stage.template run<V>(x, y); });
+}
+
+/// y = x * factor, for complex numbers.
+template <typename T, typename V>
+void multiply(Split<V> x, const std::vector<T> &factor_re, const std::vector<T> &factor_im, Split<V> y) {
+  const T *cosines = factor_re.data(), *sines = factor_im.data();
+  auto count = static_cast<int64_t>(factor_re.size());
+  by_widest_registers([&]() __attribute__((always_inline)) {
+    for (int64_t k = 0; k < count; ++k) {
+      T c = cosines[k], s = sines[k];
+      V re = x.re[k] * c - x.im[k] * s;
+      y.im[k] = x.re[k] * s + x.im[k] * c;
+      y.re[k] = re;
+    }
+  });
+}
+
+} // namespace
+
 template <typename T> template <typename V> void FftPlan<T>::run_stages(Split<V> x, Split<V> scratch) const {
   Split<V> from = x, to = scratch;
   int64_t stride = 1;
   for (const Stage &stage : stages_) {
     Butterflies<T> butterflies{stage.radix,          stage.groups,        stride, stage.cosines.data(), stage.sines.data(),
                                stage.radix_cosines.data(), stage.radix_sines.data()};
-    butterflies.template run<V>(from, to);
+    run_stage<T, V>(butterflies, from, to);
     std::swap(from, to);
     stride *= stage.radix;
   }
@@ -276,26 +219,54 @@ template <typename T> template <typename V> void FftPlan<T>::run_stages(Split<V>
 template <typename T> template <typename V> void FftPlan<T>::run_convolution(Split<V> x, Split<V> scratch) const {
   int64_t length = convolution_->length();
   Split<V> padded = scratch, rest{scratch.re + length, scratch.im + length};
-  for (int64_t k = 0; k < n_; ++k) {
-    T c = chirp_re_[static_cast<size_t>(k)], s = chirp_im_[static_cast<size_t>(k)];
-    padded.re[k] = x.re[k] * c - x.im[k] * s;
-    padded.im[k] = x.re[k] * s + x.im[k] * c;
-  }
+  multiply<T, V>(x, chirp_re_, chirp_im_, padded);
   std::fill(padded.re + n_, padded.re + length, V{});
   std::fill(padded.im + n_, padded.im + length, V{});
   convolution_->run(padded, rest, false);
-  for (int64_t k = 0; k < length; ++k) {
-    T c = filter_re_[static_cast<size_t>(k)], s = filter_im_[static_cast<size_t>(k)];
-    V re = padded.re[k] * c - padded.im[k] * s;
-    padded.im[k] = padded.re[k] * s + padded.im[k] * c;
-    padded.re[k] = re;
-  }
+  multiply<T, V>(padded, filter_re_, filter_im_, padded);
   convolution_->run(padded, rest, true);
-  for (int64_t k = 0; k < n_; ++k) {
-    T c = chirp_re_[static_cast<size_t>(k)], s = chirp_im_[static_cast<size_t>(k)];
-    x.re[k] = padded.re[k] * c - padded.im[k] * s;
-    x.im[k] = padded.re[k] * s + padded.im[k] * c;
-  }
+  multiply<T, V>(padded, chirp_re_, chirp_im_, x);
+}
+
+// The even and the odd ones of the reals are the parts of one complex line (Cooley, Lewis and Welch 1970). With z its
+// transform, a = z[k] and b = conj(z[n - k]), the transforms of both are (a + b) / 2 and (a - b) / 2i.
+template <typename T>
+template <typename V>
+void FftPlan<T>::run_from_reals(Split<V> x, Split<V> scratch) const {
+  run(x, scratch, false);
+  const T *cosines = cosines_.data(), *sines = sines_.data();
+  by_widest_registers([&]() __attribute__((always_inline)) {
+    V first = x.re[0], second = x.im[0];
+    x.re[0] = first + second, x.im[0] = V{};
+    x.re[n_] = first - second, x.im[n_] = V{};
+    for (int64_t k = 1; k <= n_ / 2; ++k) {
+      T c = cosines[k] / 2, s = sines[k] / 2;
+      V ar = x.re[k], ai = x.im[k], br = x.re[n_ - k], bi = x.im[n_ - k];
+      V er = (ar + br) * T(0.5), ei = (ai - bi) * T(0.5), dr = ar - br, di = ai + bi;
+      V tr = di * c - dr * s, ti = dr * c + di * s;
+      x.re[k] = er + tr, x.im[k] = ei - ti;
+      x.re[n_ - k] = er - tr, x.im[n_ - k] = -ei - ti;
+    }
+  });
+}
+
+template <typename T>
+template <typename V>
+void FftPlan<T>::run_to_reals(Split<V> x, Split<V> scratch) const {
+  const T *cosines = cosines_.data(), *sines = sines_.data();
+  by_widest_registers([&]() __attribute__((always_inline)) {
+    V first = x.re[0], last = x.re[n_];
+    x.re[0] = first + last, x.im[0] = first - last;
+    for (int64_t k = 1; k <= n_ / 2; ++k) {
+      T c = cosines[k], s = sines[k];
+      V ar = x.re[k], ai = x.im[k], br = x.re[n_ - k], bi = x.im[n_ - k];
+      V er = ar + br, ei = ai - bi, dr = ar - br, di = ai + bi;
+      V tr = dr * c - di * s, ti = dr * s + di * c;
+      x.re[k] = er - ti, x.im[k] = ei + tr;
+      x.re[n_ - k] = er + ti, x.im[n_ - k] = tr - ei;
+    }
+  });
+  run(x, scratch, true);
 }
 
 template <typename T> std::shared_ptr<const FftPlan<T>> fft_plan(int64_t n) {
@@ -335,10 +306,14 @@ template <typename T> std::shared_ptr<const FftPlan<T>> fft_plan(int64_t n) {
 
 template class FftPlan<float>;
 template class FftPlan<double>;
-template void FftPlan<float>::run<float>(Split<float>, Split<float>, bool) const;
-template void FftPlan<double>::run<double>(Split<double>, Split<double>, bool) const;
-template void FftPlan<float>::run<Lanes<float>>(Split<Lanes<float>>, Split<Lanes<float>>, bool) const;
-template void FftPlan<double>::run<Lanes<double>>(Split<Lanes<double>>, Split<Lanes<double>>, bool) const;
+#define DISC_INSTANTIATE(T, V)                                                                                             \
+  template void FftPlan<T>::run<V>(Split<V>, Split<V>, bool) const;                                                        \
+  template void FftPlan<T>::run_from_reals<V>(Split<V>, Split<V>) const;                                                   \
+  template void FftPlan<T>::run_to_reals<V>(Split<V>, Split<V>) const;
+DISC_INSTANTIATE(float, float)
+DISC_INSTANTIATE(double, double)
+DISC_INSTANTIATE(float, Lanes<float>)
+DISC_INSTANTIATE(double, Lanes<double>)
 template std::shared_ptr<const FftPlan<float>> fft_plan<float>(int64_t);
 template std::shared_ptr<const FftPlan<double>> fft_plan<double>(int64_t);
 

@@ -38,9 +38,11 @@ public:
   /// V is T, or Lanes<T> for as many lines at once.
   template <typename V> void run(Split<V> x, Split<V> scratch, bool inverse) const;
 
-  /// cos and sin of 2 pi k / n.
-  T cosine(int64_t k) const { return cosines_[static_cast<size_t>(k)]; }
-  T sine(int64_t k) const { return sines_[static_cast<size_t>(k)]; }
+  /// The transform of a line of 2n reals, whose neighbours are the parts of x[0 .. n): leaves the first n + 1 values.
+  template <typename V> void run_from_reals(Split<V> x, Split<V> scratch) const;
+
+  /// The inverse, from n + 1 values, of which the first and the last one are real.
+  template <typename V> void run_to_reals(Split<V> x, Split<V> scratch) const;
 
 private:
   struct Stage {
@@ -50,13 +52,18 @@ private:
     std::vector<T> radix_cosines, radix_sines; // of 2 pi k / radix
   };
 
-  void make_stages(const std::vector<int64_t> &factors);
-  void make_convolution(int64_t length);
+  /// cos and sin of pi k / n for all k < 2n.
+  struct Roots {
+    std::vector<T> cosines, sines;
+  };
+
+  void make_stages(const std::vector<int64_t> &factors, const Roots &roots);
+  void make_convolution(int64_t length, const Roots &roots);
   template <typename V> void run_stages(Split<V> x, Split<V> scratch) const;
   template <typename V> void run_convolution(Split<V> x, Split<V> scratch) const;
 
   int64_t n_;
-  std::vector<T> cosines_, sines_;
+  std::vector<T> cosines_, sines_; // of pi k / n, k <= n / 2
   std::vector<Stage> stages_;
   // Bluestein: y = chirp * (convolution of x * chirp with conj(chirp)).
   std::unique_ptr<FftPlan> convolution_;
