@@ -172,6 +172,24 @@ template <typename T> Split<Lanes<T>> as_lanes(Split<T> x) {
   return {reinterpret_cast<Lanes<T> *>(x.re), reinterpret_cast<Lanes<T> *>(x.im)};
 }
 
+template <typename T, int bytes> struct PieceOf {
+  using Type __attribute__((vector_size(bytes))) = T;
+};
+
+/// Values in pieces of as many bytes: GCC keeps vectors that are wider than registers in memory.
+template <typename T, int bytes, typename V> auto in_pieces(Split<V> x) {
+  using Piece = typename PieceOf<T, bytes>::Type;
+  return Split<Piece>{reinterpret_cast<Piece *>(x.re), reinterpret_cast<Piece *>(x.im)};
+}
+
+/// One stage, by registers of so many bytes.
+template <int bytes, typename T, typename V> void run_narrow(Butterflies<T> stage, Split<V> x, Split<V> y) {
+  using Piece = typename PieceOf<T, bytes>::Type;
+  stage.stride *= sizeof(V) / bytes;
+  auto from = in_pieces<T, bytes>(x), to = in_pieces<T, bytes>(y);
+  by_widest_registers([&]() __attribute__((always_inline)) { stage.template run<Piece>(from, to); });
+}
+
 /// One stage. The independent values of a single line are lanes, too.
 template <typename T, typename V> void run_stage(const Butterflies<T> &stage, Split<V> x, Split<V> y) {
   if constexpr (std::is_same_v<T, V>)
@@ -180,22 +198,37 @@ template <typename T, typename V> void run_stage(const Butterflies<T> &stage, Sp
       lanes.stride /= kLanes;
       return run_stage<T, Lanes<T>>(lanes, as_lanes(x), as_lanes(y));
     }
+  if constexpr (sizeof(V) > 32)
+    if (widest_registers() == Registers::avx2)
+      return run_narrow<32>(stage, x, y);
+  if constexpr (sizeof(V) > 16)
+    if (widest_registers() == Registers::baseline)
+      return run_narrow<16>(stage, x, y);
   by_widest_registers([&]() __attribute__((always_inline)) { stage.template run<V>(x, y); });
 }
 
-/// y = x * factor, for complex numbers.
+/// y = x * factor, for complex numbers. `pieces` neighbours have the same factor.
+template <typename T, typename V>
+DISC_INLINE void multiply_pieces(Split<V> x, const T *cosines, const T *sines, int64_t count, int64_t pieces, Split<V> y) {
+  for (int64_t k = 0; k < count; ++k)
+    for (int64_t at = k * pieces; at < (k + 1) * pieces; ++at) {
+      V re = x.re[at] * cosines[k] - x.im[at] * sines[k];
+      y.im[at] = x.re[at] * sines[k] + x.im[at] * cosines[k];
+      y.re[at] = re;
+    }
+}
+
 template <typename T, typename V>
 void multiply(Split<V> x, const std::vector<T> &factor_re, const std::vector<T> &factor_im, Split<V> y) {
   const T *cosines = factor_re.data(), *sines = factor_im.data();
   auto count = static_cast<int64_t>(factor_re.size());
-  by_widest_registers([&]() __attribute__((always_inline)) {
-    for (int64_t k = 0; k < count; ++k) {
-      T c = cosines[k], s = sines[k];
-      V re = x.re[k] * c - x.im[k] * s;
-      y.im[k] = x.re[k] * s + x.im[k] * c;
-      y.re[k] = re;
+  if constexpr (sizeof(V) > 32)
+    if (widest_registers() == Registers::avx2) {
+      auto from = in_pieces<T, 32>(x), to = in_pieces<T, 32>(y);
+      return by_widest_registers(
+          [&]() __attribute__((always_inline)) { multiply_pieces<T>(from, cosines, sines, count, sizeof(V) / 32, to); });
     }
-  });
+  by_widest_registers([&]() __attribute__((always_inline)) { multiply_pieces<T>(x, cosines, sines, count, 1, y); });
 }
 
 } // namespace
