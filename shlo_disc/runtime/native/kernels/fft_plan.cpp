@@ -209,7 +209,8 @@ template <typename T, typename V> void run_stage(const Butterflies<T> &stage, Sp
 
 /// y = x * factor, for complex numbers. `pieces` neighbours have the same factor.
 template <typename T, typename V>
-DISC_INLINE void multiply_pieces(Split<V> x, const T *cosines, const T *sines, int64_t count, int64_t pieces, Split<V> y) {
+DISC_INLINE void multiply_pieces(Split<V> x, const T *cosines, const T *sines, int64_t count, int64_t pieces,
+                                 Split<V> y) {
   for (int64_t k = 0; k < count; ++k)
     for (int64_t at = k * pieces; at < (k + 1) * pieces; ++at) {
       V re = x.re[at] * cosines[k] - x.im[at] * sines[k];
