@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from torch.export import Dim  # noqa: E402
 
 import shlo_disc  # noqa: E402
-from shlo_disc.errors import ProgramError, ShapeError  # noqa: E402
+from shlo_disc.errors import ProgramError, ShapeError, UnsupportedError  # noqa: E402
 from tests.pytorch.modules import Applied  # noqa: E402
 
 BY_DIFFERENCES = "donot_use_mm_for_euclid_dist"
@@ -171,3 +171,54 @@ def test_reports_of_sizes_by_name(tmp_path: Path) -> None:
     assert run.trace(tmp_path / "trace.json", b=4).exists()
     with pytest.raises(ShapeError, match="expected values for the dimension variables"):
         run.report(tmp_path / "report.html", c=4)
+
+
+def ratio(x: Any) -> Any:
+    return x * 2 if x.shape[0] / x.shape[1] > 1 else x
+
+
+def scaled(x: Any) -> Any:
+    return x * 2 if max(x.shape[0] / 11, x.shape[1] / 13) <= 0.6 or x.shape[0] * 0.5 >= 4.5 else x + 1
+
+
+def root(x: Any) -> Any:
+    return x * 2 if x.shape[0] ** 0.5 > 3 else x
+
+
+@pytest.mark.parametrize("export", [torch.export.export, shlo_disc.torch.export])
+@pytest.mark.parametrize("function", [ratio, scaled, root])
+@pytest.mark.parametrize("example", [(4, 9), (12, 7), (7, 3)])
+def test_a_branch_on_floats_of_sizes(function: Callable[[Any], Any], example: tuple[int, int], export: Any) -> None:
+    """A call is right, or has another outcome of the branch and is refused; the example's own is never refused."""
+    sizes = {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}
+    run = shlo_disc.compile(export(Applied(function), (torch.ones(example),), dynamic_shapes=(sizes,)))
+    refused = 0
+    for rows in range(2, 14):
+        for columns in range(2, 14):
+            x = torch.ones(rows, columns)
+            try:
+                torch.testing.assert_close(run(x), function(x))
+            except ShapeError as error:
+                refused += 1
+                assert "which PyTorch took to hold for" in str(error) or "as PyTorch took it" in str(error)
+                assert (rows, columns) != example
+                assert function(x).flatten()[0] != function(torch.ones(example)).flatten()[0] or function is scaled
+    assert 0 < refused < 12 * 12
+
+
+@pytest.mark.parametrize("function", [lambda n: round(n * 0.3), lambda n: round(n / 4), lambda n: round(n * 0.5)])
+def test_sizes_that_are_rounded_to_the_nearest(function: Callable[[Any], Any]) -> None:
+    """To the even one of two, as Python's; a size of 1 is PyTorch's own exception."""
+
+    def module(x: Any) -> Any:
+        return x.new_ones(function(x.shape[0]), 3)
+
+    run = compiled(module, 17, Dim.DYNAMIC, torch.export.export)
+    for rows in range(8, 100):
+        assert run(torch.ones(rows, 3)).shape == (function(rows), 3)
+
+
+def test_a_rounded_power_is_refused() -> None:
+    """The last bit of a power may be another one than Python's: int(27 ** (1 / 3)) is 3 there."""
+    with pytest.raises(UnsupportedError, match="may be another integer than in Python"):
+        compiled(lambda x: x.new_ones(int(x.shape[0] ** (1 / 3)), 3), 17, Dim.DYNAMIC, torch.export.export)

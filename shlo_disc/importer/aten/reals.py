@@ -4,6 +4,8 @@ precision as Python has them."""
 
 from __future__ import annotations
 
+import math
+from functools import partial, reduce
 from typing import Any
 
 import sympy
@@ -17,6 +19,39 @@ from .sizes import NoSize
 
 _UNARY = {"OpaqueUnaryFn_sqrt": "sqrt", "OpaqueUnaryFn_exp": "exponential", "OpaqueUnaryFn_log": "log",
           "OpaqueUnaryFn_sin": "sine", "OpaqueUnaryFn_cos": "cosine", "OpaqueUnaryFn_tanh": "tanh"}  # fmt: skip
+
+_ASSOCIATIVE: tuple[tuple[Any, str], ...] = (
+    (sympy.Add, "add"),
+    (sympy.Mul, "multiply"),
+    ((functions.Max, sympy.Max), "maximum"),
+    ((functions.Min, sympy.Min), "minimum"),
+)
+_INEXACT = (sympy.Pow, functions.FloatPow, functions.PowByNatural)
+
+
+def is_root(e: Any) -> bool:
+    """Tells whether an expression is a square root."""
+    if type(e).__name__ == "OpaqueUnaryFn_sqrt":
+        return True
+    return isinstance(e, _INEXACT) and e.args[1] == 0.5
+
+
+def is_exact(e: Any) -> bool:
+    """Tells whether each op of an expression is rounded as Python's, so that both find it on one side of a number.
+
+    Powers, exponentials and the like may differ in their last bit, and SymPy forgets the order of a sum or a product.
+    """
+    if not all(map(is_exact, e.args)):
+        return False
+    if e.is_integer or is_root(e):
+        return True
+    if isinstance(e, sympy.Add | sympy.Mul) and len(e.args) > 2:
+        return isinstance(e, sympy.Mul) and all(part.is_integer or _is_power_of_two(part) for part in e.args)
+    return not isinstance(e, _INEXACT) and type(e).__name__ not in _UNARY
+
+
+def _is_power_of_two(e: Any) -> bool:
+    return bool(e.is_Float) and abs(math.frexp(float(e))[0]) == 0.5
 
 
 def real(t: Any, e: Any) -> ir.Value:
@@ -34,11 +69,11 @@ def real(t: Any, e: Any) -> ir.Value:
         return build.divide(*(real(t, part) for part in e.args))
     if isinstance(e, functions.ToFloat):
         return real(t, e.args[0])
-    if isinstance(e, sympy.Add | sympy.Mul):
-        first, *others = (real(t, part) for part in e.args)
-        for other in others:
-            first = t.pointwise("add" if isinstance(e, sympy.Add) else "multiply", first, other)
-        return first
+    for kinds, name in _ASSOCIATIVE:
+        if isinstance(e, kinds):
+            return reduce(partial(t.pointwise, name), [real(t, part) for part in e.args])
+    if is_root(e):
+        return t.pointwise("sqrt", real(t, e.args[0]))
     if isinstance(e, sympy.Pow | functions.FloatPow | functions.PowByNatural):
         return build.power(*(real(t, part) for part in e.args))
     name = _UNARY.get(type(e).__name__)

@@ -18,6 +18,7 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph
+from .reals import is_exact, real
 from .sizes import NoSize
 
 _DIRECTIONS = {sympy.Ge: "GE", sympy.Gt: "GT", sympy.Le: "LE", sympy.Lt: "LT", sympy.Eq: "EQ", sympy.Ne: "NE"}
@@ -118,5 +119,18 @@ def truth(t: Graph, relation: Any) -> ir.Value:
             try:
                 return t.compare(direction, *(t.size(t.sizes.size_of(e), torch.int64) for e in relation.args))
             except NoSize as error:
-                raise t.refuse(str(error)) from None
+                return _truth_of_reals(t, direction, relation, str(error))
     raise t.refuse(f"the relation {t.sizes.said(relation)} has no lowering")
+
+
+def _truth_of_reals(t: Graph, direction: str, relation: Any, reason: str) -> ir.Value:
+    """A relation of floats, which the program computes and reads as a symbol that is 1 where it holds, else 0."""
+    if not all(map(is_exact, relation.args)):
+        raise t.refuse(reason)
+    try:
+        holds = t.compare(direction, *(real(t, e) for e in relation.args))
+    except NoSize as error:
+        raise t.refuse(str(error)) from None
+    symbol = Expr.symbol(f"holds{len(t.bound)}")
+    bind(t, t.convert(holds, torch.int64), symbol, may_be_negative=True)
+    return t.compare("EQ", t.size(symbol, torch.int64), t.size(Expr.const(1), torch.int64))

@@ -18,7 +18,7 @@ from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.symbolic.expr import Expr
 
 from .graph import Graph
-from .reals import real
+from .reals import is_exact, real
 from .relations import bind
 from .sizes import ROUNDED, NoSize
 
@@ -48,7 +48,10 @@ def _is_expression(t: Graph, e: Any) -> bool:
 
 
 def _bind(t: Graph, e: Any, symbol: Expr) -> None:
-    """Compute a rounded float. Raises UnsupportedError for a function of sizes that has no lowering."""
+    """Compute a rounded float. Raises UnsupportedError for a function of sizes that has no lowering, or that may be
+    rounded to another integer than Python's."""
+    if not is_exact(e.args[0]):
+        raise t.refuse(f"{t.sizes.shown(e)} may be another integer than in Python: its last bit may differ")
     try:
         value = real(t, e.args[0])
     except NoSize as error:
@@ -57,4 +60,6 @@ def _bind(t: Graph, e: Any, symbol: Expr) -> None:
         value = build.ceil(value)
     elif isinstance(e, functions.FloorToInt):
         value = build.floor(value)
+    elif isinstance(e, functions.RoundToInt):
+        value = t.pointwise("round_nearest_even", value)
     bind(t, t.convert(value, torch.int64), symbol, may_be_negative=not bound_sympy(e).lower >= 0)

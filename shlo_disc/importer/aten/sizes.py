@@ -18,7 +18,7 @@ from torch.utils._sympy import functions
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.symbolic.expr import Expr, ceildiv
 
-ROUNDED = (functions.TruncToInt, functions.FloorToInt, functions.CeilToInt)
+ROUNDED = (functions.TruncToInt, functions.FloorToInt, functions.CeilToInt, functions.RoundToInt)
 """Functions that convert floats to integers."""
 
 
@@ -89,7 +89,7 @@ class Sizes:
         if e in self.named:
             return self.named[e]
         up = isinstance(e, functions.CeilToInt)
-        found = self._fraction(e.args[0])
+        found = None if isinstance(e, functions.RoundToInt) else self._fraction(e.args[0])
         if found is None or found.error not in (0, -1 if up else 1):
             raise NoSize(f"{_written(e)} is no expression over sizes")
         above, below = found.above, found.below
@@ -181,6 +181,15 @@ class _Python(StrPrinter):
     def _print_ToFloat(self, e: Any) -> str:
         return str(self._print(e.args[0]))
 
+    def _print_Float(self, e: Any) -> str:
+        return repr(float(e))
+
+    def _print_IntTrueDiv(self, e: Any) -> str:
+        return " / ".join(self.parenthesize(part, PRECEDENCE["Mul"], strict=bool(i)) for i, part in enumerate(e.args))
+
+    def _print_FloatPow(self, e: Any) -> str:
+        return "**".join(self.parenthesize(part, PRECEDENCE["Pow"]) for part in e.args)
+
     def _print_TruncToInt(self, e: Any) -> str:
         return f"int({self._print(e.args[0])})"
 
@@ -195,6 +204,7 @@ class _Python(StrPrinter):
 
     _print_CleanDiv = _print_FloorDiv
     _print_PythonMod = _print_Mod
+    _print_FloatTrueDiv = _print_IntTrueDiv
 
 
 def _written(e: Any) -> str:
