@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,3 +223,23 @@ def test_a_rounded_power_is_refused() -> None:
     """The last bit of a power may be another one than Python's: int(27 ** (1 / 3)) is 3 there."""
     with pytest.raises(UnsupportedError, match="may be another integer than in Python"):
         compiled(lambda x: x.new_ones(int(x.shape[0] ** (1 / 3)), 3), 17, Dim.DYNAMIC, torch.export.export)
+
+
+def of_two_sizes(size: Callable[[int, int], int]) -> Any:
+    """A program whose result has a size that is computed from both of a matrix."""
+    sizes = {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}
+    module = Applied(lambda x: x.new_ones(size(*x.shape)))
+    return shlo_disc.compile(shlo_disc.torch.export(module, (torch.ones(17, 5),), dynamic_shapes=(sizes,)))
+
+
+@pytest.mark.parametrize("number", [lambda a, b: a * 0.3 * b, lambda a, b: a * 0.1 + b * 0.2 + a * b * 0.7])
+def test_products_and_sums_whose_order_is_lost_are_refused(number: Callable[[int, int], float]) -> None:
+    """SymPy has no order of factors, and Python's result depends on it: 0.1 * 3 * 7 is not 0.1 * (3 * 7)."""
+    with pytest.raises(UnsupportedError, match="may be another integer than in Python"):
+        of_two_sizes(lambda a, b: math.floor(number(a, b)))
+
+
+def test_products_with_powers_of_two_are_exact_in_any_order() -> None:
+    run = of_two_sizes(lambda a, b: math.floor(a * 0.25 * b) + 1)
+    for rows, columns in ((2, 3), (7, 9), (13, 12), (31, 17)):
+        assert run(torch.ones(rows, columns)).shape == (int(rows * 0.25 * columns) + 1,)

@@ -46,8 +46,12 @@ def is_exact(e: Any) -> bool:
     if e.is_integer or is_root(e):
         return True
     if isinstance(e, sympy.Add | sympy.Mul) and len(e.args) > 2:
-        return isinstance(e, sympy.Mul) and all(part.is_integer or _is_power_of_two(part) for part in e.args)
+        return isinstance(e, sympy.Mul) and all(_is_whole(part) or _is_power_of_two(part) for part in e.args)
     return not isinstance(e, _INEXACT) and type(e).__name__ not in _UNARY
+
+
+def _is_whole(e: Any) -> bool:
+    return bool((e.args[0] if isinstance(e, functions.ToFloat) else e).is_integer)
 
 
 def _is_power_of_two(e: Any) -> bool:
