@@ -188,7 +188,7 @@ def test_lines_wherever_they_lie(n: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("n", [12, 15, 67, 134])
 def test_real_lines_beside_others(n: int) -> None:
-    """What must be real is real, and nothing of a line is found in another one."""
+    """Sums of reals are real, and nothing of a line is found in another one."""
     both = compile_function(lambda x: (jnp.fft.rfft(x), jnp.fft.irfft(jnp.fft.rfft(x), n=n)), [(f"b, {n}", "float32")])
     for b in (1, LANES, LANES + 3):
         x = data((b, n), "float32")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from shlo_disc.shape_dialect import build
 from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, element_type_of
@@ -12,21 +12,13 @@ from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.symbolic.expr import Expr, as_expr
 
 from .graph import Graph, for_each, pairs, working
+from .grouped_convolutions import Slide, check_groups, convolved_in_groups
 from .products import check_dtypes
 from .reductions import summed
 from .shapes import corner, pad
 from .table import translates
 
 _ONE = Expr.const(1)
-
-
-class _Slide(NamedTuple):
-    """The parameters of a kernel's slide over its operand: a number for each axis, and the number of feature groups."""
-
-    stride: list[int]
-    padding: list[int]
-    dilation: list[int]
-    groups: int
 
 
 @translates("convolution")
@@ -40,10 +32,11 @@ def convolution(
     dilation: Sequence[int],
     transposed: bool,
     output_padding: Sequence[int],
-    groups: int,
+    groups: int | Expr,
 ) -> ir.Value:
     """A convolution over the axes after batch and features, or a transposed one."""
     check_dtypes(t, x, kernel, bias)
+    groups = as_expr(groups).constant or groups
     rank = len(dims_of(kernel)) - 2
     if len(dims_of(x)) == rank + 1:
         x = t.reshape(x, (_ONE, *dims_of(x)))
@@ -53,12 +46,16 @@ def convolution(
     pads = [(p, p) for p in padding]
     base = [1] * rank
     if transposed:
+        groups = check_groups(t, groups, "a transposed convolution")
         kernel = _turned(t, kernel, groups)
         reach = [_width(t, kernel, a, dilation[a]) for a in range(rank)]
         pads = [(reach[a] - padding[a], reach[a] - padding[a] + more[a]) for a in range(rank)]
         base, stride = stride, [1] * rank
     dims = t.dims if len(t.dims) == rank + 2 else (_ONE, *t.dims)
-    found = _convolve(t, x, kernel, dims, stride, pads, base, dilation, groups)
+    if isinstance(groups, int):
+        found = _convolve(t, x, kernel, dims, stride, pads, base, dilation, groups)
+    else:
+        found = convolved_in_groups(t, x, kernel, dims, Slide(stride, padding, dilation, groups))
     if bias is not None:
         found = build.add(found, t.broadcast(bias, dims, [1]))
     return t.reshape(found, t.dims)
@@ -142,7 +139,7 @@ def convolution_backward(
     dilation: Sequence[int],
     transposed: bool,
     output_padding: Sequence[int],
-    groups: int,
+    groups: int | Expr,
     wanted: Sequence[bool],
 ) -> tuple[ir.Value | None, ...]:
     """The requested gradients, of operand, kernel and bias."""
@@ -150,7 +147,8 @@ def convolution_backward(
     if len(dims_of(x)) != rank + 2:
         raise t.refuse("the gradient of a convolution without a batch axis has no translation", "add a batch axis")
     _check_numbers(t, stride, padding, dilation)
-    slide = _Slide(for_each(stride, rank), for_each(padding, rank), for_each(dilation, rank), groups)
+    groups = check_groups(t, groups, "the gradient of a convolution")
+    slide = Slide(for_each(stride, rank), for_each(padding, rank), for_each(dilation, rank), groups)
     found: list[ir.Value | None] = [None, None, None]
     if wanted[0]:
         build = _convolved_back if transposed else _spread_back
@@ -165,7 +163,7 @@ def convolution_backward(
     return tuple(found)
 
 
-def _convolved_back(t: Graph, gradient: ir.Value, x: ir.Value, kernel: ir.Value, slide: _Slide) -> ir.Value:
+def _convolved_back(t: Graph, gradient: ir.Value, x: ir.Value, kernel: ir.Value, slide: Slide) -> ir.Value:
     """The gradient of the operand of a transposed convolution: the gradient convolved."""
     stride, padding, dilation, groups = slide
     pads = [(p, p) for p in padding]
@@ -180,7 +178,7 @@ def _windows(size: Expr, window: Expr, stride: int, padding: int, dilation: int)
     return (size + padding - (window - 1) * dilation - 1) // stride + 1
 
 
-def _spread_back(t: Graph, gradient: ir.Value, x: ir.Value, kernel: ir.Value, slide: _Slide) -> ir.Value:
+def _spread_back(t: Graph, gradient: ir.Value, x: ir.Value, kernel: ir.Value, slide: Slide) -> ir.Value:
     """The gradient of the operand of a convolution: the gradient with holes, convolved with the kernel turned round.
 
     Elements of the operand behind the last window get more zeros than they need, and the result is cut.
@@ -199,7 +197,7 @@ def _spread_back(t: Graph, gradient: ir.Value, x: ir.Value, kernel: ir.Value, sl
     return corner(t, found, dims_of(x))
 
 
-def _of_kernel(t: Graph, wide: ir.Value, narrow: ir.Value, kernel: ir.Value, slide: _Slide) -> ir.Value:
+def _of_kernel(t: Graph, wide: ir.Value, narrow: ir.Value, kernel: ir.Value, slide: Slide) -> ir.Value:
     """The gradient of the kernel: the side it slides over convolved with the other, batch and features exchanged."""
     stride, padding, dilation, groups = slide
     pads = [(p, p) for p in padding]

@@ -73,9 +73,9 @@ def real(t: Any, e: Any) -> ir.Value:
         return build.divide(*(real(t, part) for part in e.args))
     if isinstance(e, functions.ToFloat):
         return real(t, e.args[0])
-    for kinds, name in _ASSOCIATIVE:
+    for kinds, combining in _ASSOCIATIVE:
         if isinstance(e, kinds):
-            return reduce(partial(t.pointwise, name), [real(t, part) for part in e.args])
+            return reduce(partial(t.pointwise, combining), [real(t, part) for part in e.args])
     if is_root(e):
         return t.pointwise("sqrt", real(t, e.args[0]))
     if isinstance(e, sympy.Pow | functions.FloatPow | functions.PowByNatural):
