@@ -335,12 +335,17 @@ class _Slices:
         for k in reversed(range(len(slices))):
             behind = slices[k + 1 :]
             is_last[k] = not behind or (is_last[k + 1] and self._proves(behind[0].offset - slices[k].offset))
+        self._behind: dict[BufferSlice, BufferSlice] = {}
         for k, one in enumerate(slices):
             self._compare(one, slices[k + 1 :], is_last[k + 1 :])
+        self._ends_inside: dict[BufferSlice, bool] = {}
+        for one in reversed(slices):
+            self._ends_inside[one] = self._ends_in_time(one)
 
     def _compare(self, one: BufferSlice, others: Sequence[BufferSlice], is_ordered: Sequence[bool]) -> None:
         for other, ordered in zip(others, is_ordered, strict=True):
             if other.offset != one.offset and self._proves(other.offset - one.offset - one.bytes):
+                self._behind.setdefault(one, other)
                 if ordered:
                     return
             elif not self._proves(one.offset - other.offset - other.bytes):
@@ -349,7 +354,14 @@ class _Slices:
 
     def fits(self, place: BufferSlice) -> bool:
         """Tells whether a buffer begins and ends inside of the arena."""
-        return self._proves(place.offset) and self._proves(self.size - place.offset - place.bytes)
+        return self._proves(place.offset) and self._ends_inside[place]
+
+    def _ends_in_time(self, one: BufferSlice) -> bool:
+        """Tells whether a slice ends inside of the arena: one that ends before such a slice begins does, as well."""
+        behind = self._behind.get(one)
+        if behind is not None and self._ends_inside[behind]:
+            return True
+        return self._proves(self.size - one.offset - one.bytes)
 
     def _proves(self, expression: Expr) -> bool:
         if expression not in self._known:
