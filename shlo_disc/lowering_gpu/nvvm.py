@@ -15,7 +15,7 @@ from shlo_disc.shape_dialect.utils.regions import callee_of
 # conversion to NVVM; what has an instruction is left over for convert-math-to-llvm.
 PIPELINE = (
     "builtin.module(gpu.module("
-    "canonicalize,cse,"
+    "canonicalize{top-down=false},cse,"
     "convert-scf-to-cf,"
     "convert-nvgpu-to-nvvm,"
     "convert-vector-to-llvm,"
@@ -23,7 +23,7 @@ PIPELINE = (
     "convert-math-to-llvm,"
     "convert-nvvm-to-llvm,"
     "reconcile-unrealized-casts,"
-    "canonicalize,cse"
+    "canonicalize{top-down=false},cse"
     "))"
 )
 
