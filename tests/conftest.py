@@ -75,6 +75,7 @@ THINNED = {
     "tests/pjrt/": 8,
     "tests/proofs/test_mutants": 3,
     "tests/run/test_dequantized_16_bits": 20,
+    "tests/run/test_few_columns": 10,
     "tests/run/test_functions_of_jax": 520,
     "tests/run/test_jax_harnesses": 10,
     "tests/run/test_models": 20,

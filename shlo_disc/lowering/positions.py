@@ -58,10 +58,13 @@ class Position:
 
 def at_distances(origin: ir.Value, distances: Sequence[int]) -> Position:
     """Lanes at known distances from a place."""
-    step = distances[1] - distances[0] if len(distances) > 1 else 0
-    if all(distance == step * lane for lane, distance in enumerate(distances)):
+    first = distances[0]
+    step = distances[1] - first if len(distances) > 1 else 0
+    if any(distance != first + step * lane for lane, distance in enumerate(distances)):
+        return Position(origin, 0, None, tuple(distances))
+    if first == 0:
         return Position(origin, step)
-    return Position(origin, 0, None, tuple(distances))
+    return Position(arith.addi(origin, index_constant(first)), step)
 
 
 def index_constant(value: int) -> ir.Value:

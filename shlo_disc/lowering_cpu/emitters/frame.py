@@ -17,6 +17,7 @@ from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernel_module import KernelModule
 from shlo_disc.lowering.kernels import OutputBuffers, delinearize
 from shlo_disc.lowering.positions import Position, PositionMath, index_constant
+from shlo_disc.lowering_cpu.emitters.few_columns import vectors_of_period, walk_periods
 from shlo_disc.lowering_cpu.emitters.interruption import RUNTIME
 from shlo_disc.lowering_cpu.emitters.loops import either, for_range, vectors
 from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
@@ -158,12 +159,15 @@ class CpuFrame(Frame):
         Work is divided over the elements of one axis, else over the rows of the leading axes.
         """
         wide = tuple(d for d in domain if d.constant != 1)
-        short = self._short_axes(wide)
+        together = 0 if self.is_long else vectors_of_period(wide, self.lanes)
+        short = wide[2:] if together else self._short_axes(wide)
         merged = (*wide[: -len(short) - 1], product(wide[-len(short) - 1 :])) if short else wide
 
         def at(elements: Elements, positions: Positions, streaming: bool) -> None:
             body(elements, _spread(_split(positions, short, elements.math), domain), streaming)
 
+        if together:
+            return self._periods(wide, together, at)
         if not merged:
             elements = self.elements(1)
             for_range(self.begin, self.end, lambda _: at(elements, (), False))
@@ -187,6 +191,16 @@ class CpuFrame(Frame):
                 break
             count += 1
         return domain[len(domain) - count :]
+
+    def _periods(self, domain: Dims, together: int, body: OneElement) -> tuple[Expr, Expr]:
+        """Rows of a few elements; work items are blocks of rows that are whole vectors together."""
+        columns = product(domain[1:]).constant or 1
+        period = together * self.lanes
+        block = _BLOCK // period * period // columns
+        begin, end = (arith.muli(place, index_constant(block)) for place in (self.begin, self.end))
+        end = arith.minui(end, self.size_of(domain[0]))
+        walk_periods(self.elements(self.lanes), together, columns, begin, end, body)
+        return ceildiv(domain[0], block), Expr.const(block * columns)
 
     def _one_row(
         self, elements: VectorElements, length: Expr, block: int, body: OneElement, streams: ir.Value | None

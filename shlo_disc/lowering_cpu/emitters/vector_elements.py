@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from shlo_disc.lowering.element_types import Element
 from shlo_disc.lowering.elements import Elements, Positions, splat_constant
@@ -22,12 +23,24 @@ WIDEST = 4
 """Vectors that are read for one, at most; lanes further apart are gathered."""
 
 
-class VectorMath(PositionMath):
-    """For a vector of `width` lanes. multiples: the indices that are known to be multiples of the width."""
+class Part(NamedTuple):
+    """A place `start` behind `whole`, which is a multiple of `period`."""
 
-    def __init__(self, width: int, multiples: Multiples):
+    whole: ir.Value
+    start: int
+    period: int
+
+
+class VectorMath(PositionMath):
+    """For a vector of `width` lanes. multiples: the indices that are known to be multiples of the width.
+
+    parts: what is known of other indices.
+    """
+
+    def __init__(self, width: int, multiples: Multiples, parts: dict[ir.Value, Part]):
         super().__init__(width)
         self.multiples = multiples
+        self.parts = parts
 
     def divmod(self, p: Position, divisor: ir.Value) -> tuple[Position, Position]:
         """Quotient and remainder of a nonnegative position, in a pattern where lanes start at a multiple of both.
@@ -35,17 +48,30 @@ class VectorMath(PositionMath):
         Lanes that lie within a multiple of the divisor have one quotient.
         """
         number = constant_of_index(divisor)
-        if number is None or number < 1 or p.lanes is not None or p.is_uniform or not self.multiples.holds(p.base):
+        if number is None or number < 1 or p.lanes is not None or p.is_uniform:
             return self.divide_lanes(p, divisor)
-        distances = p.distances(self.width)
-        if self.width % number == 0:
-            whole = arith.divui(p.base, divisor)
-            rests = [distance % number for distance in distances]
-            return at_distances(whole, [d // number for d in distances]), at_distances(index_constant(0), rests)
-        if number % self.width == 0 and min(distances) >= 0 and max(distances) < self.width:
-            quotient, rest = arith.divui(p.base, divisor), arith.remui(p.base, divisor)
-            return Position(quotient), at_distances(rest, distances)
+        part = self._part(p.base, number)
+        if part is None:
+            return self.divide_lanes(p, divisor)
+        places = [part.start + distance for distance in p.distances(self.width)]
+        if part.period % number == 0:
+            whole = arith.divui(part.whole, divisor)
+            self.parts[whole] = Part(whole, 0, part.period // number)
+            quotients, rests = [place // number for place in places], [place % number for place in places]
+            return at_distances(whole, quotients), at_distances(index_constant(0), rests)
+        if number % part.period == 0 and min(places) >= 0 and max(places) < part.period:
+            quotient, rest = arith.divui(part.whole, divisor), arith.remui(part.whole, divisor)
+            return Position(quotient), at_distances(rest, places)
         return self.divide_lanes(p, divisor)
+
+    def _part(self, base: ir.Value, number: int) -> Part | None:
+        """What is known of a base. A constant lies behind 0, which is a multiple of any number."""
+        constant = constant_of_index(base)
+        if constant is not None:
+            return Part(index_constant(0), constant, number)
+        if base not in self.parts and self.multiples.holds(base):
+            return Part(base, 0, self.width)
+        return self.parts.get(base)
 
 
 @dataclass
@@ -55,7 +81,8 @@ class VectorElements(Elements):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.multiples = Multiples(self.width, self.facts)
-        self.math = VectorMath(self.width, self.multiples)
+        self.parts: dict[ir.Value, Part] = {}
+        self.math = VectorMath(self.width, self.multiples, self.parts)
 
     def where(
         self, condition: ir.Value, yes: Callable[[], ir.Value], no: Callable[[], ir.Value], type_: ir.Type
