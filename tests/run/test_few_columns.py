@@ -23,7 +23,7 @@ TARGETS = ("x86-64-v3", "x86-64-v4")
 
 
 def mixed(x: Any, row: Any, column: Any) -> tuple[Any, ...]:
-    """What a row shares, what a column shares, places, and reversals of both."""
+    """Selections from values of rows, of columns and of places, and from reversals of both."""
     ones = (1,) * (x.ndim - 1)
     shared = row.reshape(-1, *ones)
     places = jnp.arange(x.shape[0]).reshape(-1, *ones) % 3 + jnp.arange(x.shape[-1])

@@ -65,7 +65,7 @@ class VectorMath(PositionMath):
         return self.divide_lanes(p, divisor)
 
     def _part(self, base: ir.Value, number: int) -> Part | None:
-        """What is known of a base. A constant lies behind 0, which is a multiple of any number."""
+        """The multiple that a base is known to lie behind: a constant behind 0, which is a multiple of any number."""
         constant = constant_of_index(base)
         if constant is not None:
             return Part(index_constant(0), constant, number)
