@@ -24,7 +24,7 @@ WIDEST = 4
 
 
 class Part(NamedTuple):
-    """A place `start` behind `whole`, which is a multiple of `period`."""
+    """A place `start` behind `whole`, which is a multiple of `period`; 0 is the one multiple of 0."""
 
     whole: ir.Value
     start: int
@@ -50,28 +50,34 @@ class VectorMath(PositionMath):
         number = constant_of_index(divisor)
         if number is None or number < 1 or p.lanes is not None or p.is_uniform:
             return self.divide_lanes(p, divisor)
-        part = self._part(p.base, number)
+        part = self._part(p.base)
         if part is None:
             return self.divide_lanes(p, divisor)
         places = [part.start + distance for distance in p.distances(self.width)]
         if part.period % number == 0:
-            whole = arith.divui(part.whole, divisor)
-            self.parts[whole] = Part(whole, 0, part.period // number)
+            whole = self._quotient(part, divisor, number)
             quotients, rests = [place // number for place in places], [place % number for place in places]
             return at_distances(whole, quotients), at_distances(index_constant(0), rests)
-        if number % part.period == 0 and min(places) >= 0 and max(places) < part.period:
+        if part.period and number % part.period == 0 and min(places) >= 0 and max(places) < part.period:
             quotient, rest = arith.divui(part.whole, divisor), arith.remui(part.whole, divisor)
             return Position(quotient), at_distances(rest, places)
         return self.divide_lanes(p, divisor)
 
-    def _part(self, base: ir.Value, number: int) -> Part | None:
+    def _part(self, base: ir.Value) -> Part | None:
         """The multiple that a base is known to lie behind: a constant behind 0, which is a multiple of any number."""
         constant = constant_of_index(base)
         if constant is not None:
-            return Part(index_constant(0), constant, number)
+            return Part(index_constant(0), constant, 0)
         if base not in self.parts and self.multiples.holds(base):
             return Part(base, 0, self.width)
         return self.parts.get(base)
+
+    def _quotient(self, part: Part, divisor: ir.Value, number: int) -> ir.Value:
+        if part.period == 0:
+            return part.whole
+        whole = arith.divui(part.whole, divisor)
+        self.parts[whole] = Part(whole, 0, part.period // number)
+        return whole
 
 
 @dataclass
