@@ -228,7 +228,7 @@ def jit(
         Jitted, compile=compile, constraints=constraints, options=options, compile_once=compile_once
     )
     if not filter:
-        return jitted(function, dynamic=dynamic, static=static, donated=donated)
+        return jitted(function, dynamic=dynamic, static=static.with_those_of_jax(function), donated=donated)
     if static != Arguments() or donated:
         raise OptionError("filter=True finds out what is static: it takes neither static_ nor donate_ arguments")
     from shlo_disc.api.filtered import FilteredJit  # here, for a program that is not JAX's needs it for nothing

@@ -73,6 +73,13 @@ class Arguments:
             found_numbers |= {known.positional.index(name) for name in found_names if name in known.positional}
         return Arguments(frozenset(found_numbers), frozenset(found_names))
 
+    def with_those_of_jax(self, function: Callable[..., Any]) -> Arguments:
+        """With the static arguments of a function that `jax.jit` made, such as the `axis` of `jnp.sort`."""
+        info = getattr(function, "_jit_info", None)
+        given = [getattr(info, name, None) or None for name in ("static_argnums", "static_argnames")]
+        theirs = Arguments.of(function, *given, "static_arg")
+        return Arguments(self.numbers | theirs.numbers, self.names | theirs.names)
+
 
 @dataclass(frozen=True)
 class _Parameters:
@@ -126,7 +133,6 @@ class Jitted:
         from shlo_disc.importer.constraints import constraint_fault
 
         functools.update_wrapper(self, function)
-        _check_static(function)
         dynamic = sizes_by_name(function, dynamic)
         if clash := sorted(static.numbers & donated):
             raise OptionError(f"argument {clash[0]} is static, and cannot be donated")
@@ -483,18 +489,6 @@ def _call_canonical(executable: Executable, args: tuple[Any, ...], kwargs: dict[
     except ArgumentTypeError:
         new_args, new_kwargs = canonical((args, kwargs))
         return executable(*new_args, **new_kwargs)
-
-
-def _check_static(function: Any) -> None:
-    """Refuse functions of jax.jit with static arguments: those would be traced."""
-    info = getattr(function, "_jit_info", None)
-    options = {name: getattr(info, name, ()) for name in ("static_argnums", "static_argnames")}
-    if any(options.values()):
-        given = ", ".join(f"{name}={value!r}" for name, value in options.items() if value)
-        raise OptionError(
-            "jax.jit's static arguments are not known here: write shlo_disc.jit(function.__wrapped__, "
-            f"{given}), with the function of jax.jit"
-        )
 
 
 __all__ = ["Arguments", "Jitted", "missing_attribute", "sizes_by_name"]

@@ -146,10 +146,21 @@ def test_static_arguments() -> None:
         return x * 2 if n == "a" else x
 
     for options in ({"static_argnums": 1}, {"static_argnames": "n"}):
-        with pytest.raises(OptionError, match=r"write shlo_disc.jit\(function.__wrapped__, static_argnums="):
-            shlo_disc.jit(jax.jit(scaled, **options))
+        jitted = shlo_disc.jit(jax.jit(scaled, **options))
+        for call in (lambda n: jitted(BASE[0], n), lambda n: jitted(BASE[0], n=n)):  # noqa: B023
+            np.testing.assert_array_equal(call("a"), 2 * BASE[0])
+            np.testing.assert_array_equal(call("b"), BASE[0])
     program = shlo_disc.compile(jax.jit(scaled, static_argnums=1), args=(("n", "float32"), "a"))
     np.testing.assert_array_equal(program(BASE[0]), 2 * BASE[0])
+
+
+def test_static_arguments_of_functions_of_jax() -> None:
+    """Most functions of `jax.numpy` are made by `jax.jit`, with axes and the like as static arguments."""
+    np.testing.assert_array_equal(shlo_disc.jit(jnp.sort)(-BASE), np.sort(-BASE))
+    sort, roll = shlo_disc.jit(jnp.sort, dynamic="n, m"), shlo_disc.jit(jnp.roll, static_argnames="shift")
+    for axis in (0, 1, None):
+        np.testing.assert_array_equal(sort(-BASE, axis=axis), np.sort(-BASE, axis=axis))
+        np.testing.assert_array_equal(roll(BASE, shift=2, axis=axis), np.roll(BASE, 2, axis))
 
 
 @pytest.mark.parametrize("static", ["n, 4", ("a", 4), ("relu", "tanh", 3), ("b", 4, "float32")], ids=str)

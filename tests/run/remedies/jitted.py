@@ -351,18 +351,6 @@ class TextByName(TextAsArgument):
         return shlo_disc.jit(self.chosen)(X, mode="twice")
 
 
-class StaticsOfJax(Case):
-    error = OptionError
-    remedy = r"write (shlo_disc\.jit\(function\.__wrapped__, static_argnums=\(1,\).*\)), with the function"
-
-    def provoke(self) -> Any:
-        return shlo_disc.jit(jax.jit(scaled, static_argnums=1))
-
-    def follow(self, found: re.Match[str]) -> Numbers:
-        names = {"shlo_disc": shlo_disc, "function": jax.jit(scaled, static_argnums=1)}
-        return eval(found[1], names)(X, (2.0,)), X * 2  # noqa: S307
-
-
 class DonatedStatic(Case):
     error = OptionError
     remedy = r"argument (\d) is static, and cannot be donated"
