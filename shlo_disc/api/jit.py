@@ -76,8 +76,8 @@ class Arguments:
     def with_those_of_jax(self, function: Callable[..., Any]) -> Arguments:
         """With the static arguments of a function that `jax.jit` made, such as the `axis` of `jnp.sort`."""
         info = getattr(function, "_jit_info", None)
-        given = [getattr(info, name, None) or None for name in ("static_argnums", "static_argnames")]
-        theirs = Arguments.of(function, *given, "static_arg")
+        numbers, names = (getattr(info, name, None) or None for name in ("static_argnums", "static_argnames"))
+        theirs = Arguments.of(function, numbers, names, "static_arg")
         return Arguments(self.numbers | theirs.numbers, self.names | theirs.names)
 
 

@@ -157,10 +157,10 @@ def test_static_arguments() -> None:
 def test_static_arguments_of_functions_of_jax() -> None:
     """Most functions of `jax.numpy` are made by `jax.jit`, with axes and the like as static arguments."""
     np.testing.assert_array_equal(shlo_disc.jit(jnp.sort)(-BASE), np.sort(-BASE))
-    sort, roll = shlo_disc.jit(jnp.sort, dynamic="n, m"), shlo_disc.jit(jnp.roll, static_argnames="shift")
+    sort = shlo_disc.jit(jnp.sort, dynamic="n, m")
     for axis in (0, 1, None):
         np.testing.assert_array_equal(sort(-BASE, axis=axis), np.sort(-BASE, axis=axis))
-        np.testing.assert_array_equal(roll(BASE, shift=2, axis=axis), np.roll(BASE, 2, axis))
+        np.testing.assert_array_equal(sort(-BASE, axis), np.sort(-BASE, axis=axis))
 
 
 @pytest.mark.parametrize("static", ["n, 4", ("a", 4), ("relu", "tanh", 3), ("b", 4, "float32")], ids=str)
