@@ -68,17 +68,17 @@ class SharedTile:
         if self.aligned:
             self._copy(start, first, is_whole)
         else:
-            each_item(index_constant(self.rows * self._chunks), functools.partial(self._keep, start, first))
+            self._each_chunk(functools.partial(self._keep, start, first))
         nvgpu.close_group()
 
     def _copy(self, start: ir.Value, first: ir.Value, is_whole: bool) -> None:
         """This thread's copies. What does not depend on `first` is kept apart, so that a loop over pieces has it once;
         what does is the same for all threads. Where there is no row nothing is read, wherever that would be."""
         stride, (*_, rows, inner) = self.matrix.strides[-2], self.matrix.sizes
-        count = self.rows * self._chunks
+        count, across = self.rows * self._across, self._across
         for shift in range(0, count, THREADS):
-            far = 0 if shift % self._chunks else shift // self._chunks
-            chunk, row = divided(thread() if far else plus(thread(), shift), self._chunks)
+            far = 0 if shift % across else shift // across
+            chunk, row = divided(thread() if far else plus(thread(), shift), across)
             column = times(chunk, self.chunk)
             present = arith.minui(arith.subi(inner, arith.minui(column, inner)), index_constant(self.chunk))
             if not is_whole:
@@ -89,17 +89,35 @@ class SharedTile:
             copy = functools.partial(
                 nvgpu.copy_async, self.shared, target, self.matrix.memory, source, self.chunk, present
             )
-            is_known = shift + THREADS <= count
-            copy() if is_known else when(below(plus(thread(), shift), index_constant(count)), copy)
+            self._in_row(chunk, copy if shift + THREADS <= count else functools.partial(_before, shift, count, copy))
 
     @property
     def _chunks(self) -> int:
         """Chunks of a row."""
         return self.row // self.chunk
 
-    def _keep(self, start: ir.Value, first: ir.Value, item: ir.Value) -> None:
+    @property
+    def _across(self) -> int:
+        """Threads side by side along a row, a power of two: a thread then has the same columns of all its rows."""
+        return 1 << (self._chunks - 1).bit_length()
+
+    def _in_row(self, chunk: ir.Value, body: Callable[[], None]) -> None:
+        if self._across == self._chunks:
+            body()
+        else:
+            when(below(chunk, index_constant(self._chunks)), body)
+
+    def _each_chunk(self, body: Callable[[ir.Value, ir.Value], None]) -> None:
+        """`body` with the chunk and the row of each that this thread brings."""
+
+        def each(item: ir.Value) -> None:
+            chunk, row = divided(item, self._across)
+            self._in_row(chunk, functools.partial(body, chunk, row))
+
+        each_item(index_constant(self.rows * self._across), each)
+
+    def _keep(self, start: ir.Value, first: ir.Value, chunk: ir.Value, row: ir.Value) -> None:
         """Copy the elements of a chunk one by one."""
-        chunk, row = divided(item, self._chunks)
         column, from_ = times(chunk, self.chunk), arith.addi(first, row)
         target = arith.addi(plus(times(row, self.pitch), self.start), column)
         *_, rows, inner = self.matrix.sizes
@@ -121,14 +139,13 @@ class SharedTile:
     def change(self, one: Callable[[ir.Value], ir.Value]) -> None:
         """Replace the elements that this thread has brought, once they are there."""
 
-        def each(item: ir.Value) -> None:
-            chunk, row = divided(item, self._chunks)
+        def each(chunk: ir.Value, row: ir.Value) -> None:
             at = arith.addi(plus(times(row, self.pitch), self.start), times(chunk, self.chunk))
             places = [[plus(at, offset)] for offset in range(self.chunk)]
             for place, value in zip(places, [memref.load(self.shared, place) for place in places], strict=True):
                 memref.store(one(value), self.shared, place)
 
-        each_item(index_constant(self.rows * self._chunks), each)
+        self._each_chunk(each)
 
     # ---- fragments --------------------------------------------------------------------------------------------------
 
@@ -162,6 +179,10 @@ class SharedTile:
     def _halves(self, four: ir.Value) -> list[ir.Value]:
         type_ = ir.VectorType.get([2, ir.VectorType(four.type).shape[1]], self.element)
         return [vector.extract_strided_slice(type_, four, [first], [2], [1]) for first in (0, 2)]
+
+
+def _before(shift: int, count: int, body: Callable[[], None]) -> None:
+    when(below(plus(thread(), shift), index_constant(count)), body)
 
 
 def is_aligned(pointer: ir.Value, start: int, strides: Sequence[ir.Value]) -> ir.Value:

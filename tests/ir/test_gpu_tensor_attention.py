@@ -47,7 +47,7 @@ def test_causal_sizes_around_tiles(shift: str, queries: int, keys: int) -> None:
     check(function, arguments_of("bfloat16"), {"b": 1, "q": queries, "k": keys}, tolerance=5e-2)
 
 
-@pytest.mark.parametrize("depth", [7, 8, 64, 72, 128])
+@pytest.mark.parametrize("depth", [7, 8, 40, 48, 64, 72, 80, 128])
 def test_bodies_of_several_pieces(depth: int) -> None:
     """Aligned and not, with queries in shared memory and in registers."""
     arguments = tuple((f"b, {size}, {depth}", "bfloat16") for size in "qkk")
