@@ -149,17 +149,24 @@ class Streams:
     @contextlib.contextmanager
     def _uncollected(self) -> Iterator[None]:
         """Python collects nothing in the middle of work: what has memory of a GPU would wait there for work that cannot
-        go on meanwhile, and give the memory back all the same."""
+        go on meanwhile, and give the memory back all the same. Nor in a capture, where memory may not be given back:
+        with a driver that is not written in Python, none of Python's code runs there."""
+        self._hold_garbage()
+        try:
+            yield
+        finally:
+            self._let_collect()
+
+    def _hold_garbage(self) -> None:
         if self._running == 0:
             self._collects = gc.isenabled()
             gc.disable()
         self._running += 1
-        try:
-            yield
-        finally:
-            self._running -= 1
-            if self._running == 0 and self._collects:
-                gc.enable()
+
+    def _let_collect(self) -> None:
+        self._running -= 1
+        if self._running == 0 and self._collects:
+            gc.enable()
 
     def _finish(self) -> None:
         """Do all work of the context."""
@@ -237,6 +244,7 @@ class Streams:
         if mode & 0xFFFFFFFF != THREAD_LOCAL:
             self.mistakes.append(f"a capture of mode {mode} restricts other threads, or nobody")
         found.capture = Capture(threading.get_ident())
+        self._hold_garbage()
 
     def cuStreamEndCapture(self, stream: int, out: int) -> None:
         found = self._stream(stream)
@@ -247,6 +255,7 @@ class Streams:
             self.mistakes.append("a capture ends in another thread")
             raise Refused(WRONG_THREAD)
         capture, found.capture = found.capture, None
+        self._let_collect()
         if not capture.is_valid:
             raise Refused(CAPTURE_INVALIDATED)
         self._new(out, Graph(capture.works))
