@@ -149,7 +149,7 @@ class Streams:
     @contextlib.contextmanager
     def _uncollected(self) -> Iterator[None]:
         """Python collects nothing in the middle of work: what has memory of a GPU would wait there for work that cannot
-        go on meanwhile, and give the memory back all the same. Nor in a capture, where memory may not be given back:
+        go on meanwhile, and give the memory back all the same. Nor in a capture, in which no memory may be freed:
         with a driver that is not written in Python, none of Python's code runs there."""
         self._hold_garbage()
         try:
