@@ -81,6 +81,7 @@ THINNED = {
     "tests/run/test_models": 20,
     "tests/run/test_ops_": 60,
     "tests/run/test_remedies": 6,
+    "tests/run/test_tied_tables": 30,
     "tests/run/": 60,
     "tests/unit/lowering_cpu/test_vector_math": 4,
     "tests/unit/runtime/test_dot": 4,

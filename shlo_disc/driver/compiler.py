@@ -37,7 +37,7 @@ from shlo_disc.shape_dialect.inference.verify_sizes import verify_sizes
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.utils.regions import entry_block, main_function
 from shlo_disc.shape_dialect.verifier import verify_dialect
-from shlo_disc.verify import verify_buffers, verify_fusions, verify_nested_sizes
+from shlo_disc.verify import verify_buffers, verify_fusions, verify_nested_sizes, verify_panels
 
 note_loading()  # of the libraries that the modules above have imported
 
@@ -180,6 +180,7 @@ def _work(c: Compilation, name: str, work: Callable[[], None]) -> None:
         verify_nested_sizes(made(c.module), c.facts, entry_block(made(c.module)))
     if c.options.verify and name == "plan":
         verify_buffers(made(c.module), c.facts, entry_block(made(c.module)))
+        verify_panels(made(c.module), entry_block(made(c.module)))
 
 
 def _guarded(name: str, work: Callable[[], None]) -> None:
@@ -254,6 +255,7 @@ def _check_resumed(c: Compilation) -> None:
             verify_nested_sizes(module, c.facts, entry_block(module))
         if STAGES.index("plan") <= done < STAGES.index("host"):
             verify_buffers(module, c.facts, entry_block(module))
+            verify_panels(module, entry_block(module))
     except CompilerError as error:
         raise ProgramError(f"the program is not what the stage {c.stage} prints: {error}") from None
 

@@ -33,7 +33,7 @@ PIPELINES = {
         "count-flops,thin-barriers,fuse-groups,func.func(cse),fuse-attention,merge-recurrences,isolate-regions,"
         "fuse-gemm,share-kernels,reserve-partials,remove-barriers"
     ),
-    "plan": "split-segments,limit-memory,view-pieces,assign-buffers",
+    "plan": "split-segments,limit-memory,view-pieces,read-panels,assign-buffers",
     "kernels": "build-kernels",
     "host": "build-host",
     "codegen": "lower-host,legalize-for-target,lower-to-llvm,translate-to-llvm-ir,emit-object",

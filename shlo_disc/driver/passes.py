@@ -41,6 +41,7 @@ from shlo_disc.transforms.fusion.partials import reserve_partials
 from shlo_disc.transforms.fusion.products import fuse_products
 from shlo_disc.transforms.fusion.share_kernels import share_kernels
 from shlo_disc.transforms.memory import assign_buffers
+from shlo_disc.transforms.memory.panels import read_panels
 from shlo_disc.transforms.memory.pieces import view_pieces
 from shlo_disc.transforms.memory.variants import limit_memory
 from shlo_disc.transforms.regions import isolate_regions
@@ -305,6 +306,12 @@ def _limit_memory(c: Compilation) -> None:
 def _view_pieces(c: Compilation) -> None:
     """Read pieces of arrays where they lie, in products, on targets that do so."""
     view_pieces(made(c.module), c.decisions["reuse"])
+
+
+@_pass("plan", "reuse")
+def _read_panels(c: Compilation) -> None:
+    """Have kernels look up rows of a matrix in its packed form, where products multiply by them."""
+    read_panels(made(c.module), c.decisions["reuse"])
 
 
 @_pass("plan", "reuse")

@@ -39,21 +39,22 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class OutputBuffers:
-    """The properties of its results' buffers that a kernel may assume.
+class KernelBuffers:
+    """Properties of its buffers that a kernel may assume.
 
-    are_results: they are the caller's, so that what is written is not read again soon. are_zero: those that start from
-    no operand hold zeros.
+    are_results: those of its results are the caller's, so that what is written is not read again soon. are_zero: those
+    of results that start from no operand hold zeros. panels: the operands that it may have to read from panels.
     """
 
     are_results: bool = False
     are_zero: bool = False
+    panels: tuple[int, ...] = ()
 
 
 _Known = tuple[int | None, int | None, int]
 """The facts of a size: inclusive bounds, and a divisor."""
 
-Build = Callable[[func.FuncOp, Facts, str, OutputBuffers], Kernel]
+Build = Callable[[func.FuncOp, Facts, str, KernelBuffers], Kernel]
 
 
 class KernelCache:
@@ -70,7 +71,7 @@ class KernelCache:
         self.names: dict[str, int] = {}
 
     def kernel_for(
-        self, fusion: func.FuncOp, outputs: OutputBuffers = OutputBuffers()
+        self, fusion: func.FuncOp, outputs: KernelBuffers = KernelBuffers()
     ) -> tuple[Kernel, dict[str, Expr]]:
         """The kernel of a fusion, and what its size names stand for here."""
         names = SizeNames() if _is_renamable(fusion) else None
@@ -112,7 +113,7 @@ class KernelCache:
         return low, high, divisor
 
     def _build(
-        self, fusion: func.FuncOp, known: Mapping[str, _Known], names: SizeNames | None, outputs: OutputBuffers
+        self, fusion: func.FuncOp, known: Mapping[str, _Known], names: SizeNames | None, outputs: KernelBuffers
     ) -> Kernel:
         name = self._unique(_describe(fusion))
         if names is None or not known:

@@ -15,7 +15,7 @@ from typing import cast
 from shlo_disc.lowering import progress
 from shlo_disc.lowering.elements import MathLibrary
 from shlo_disc.lowering.kernel_module import KernelModule, copied
-from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers, has_rows, op_cost
+from shlo_disc.lowering.kernels import Kernel, KernelBuffers, KernelCache, has_rows, op_cost
 from shlo_disc.lowering.loop_kernel import build_loop
 from shlo_disc.lowering.rows import analyse_rows
 from shlo_disc.lowering.scatter import results_from_zeros
@@ -27,6 +27,7 @@ from shlo_disc.lowering_cpu.emitters.epilogue_kernel import TILE_SIZES, build_ep
 from shlo_disc.lowering_cpu.emitters.frame import LONG, CpuFrame
 from shlo_disc.lowering_cpu.emitters.interruption import RUNTIME
 from shlo_disc.lowering_cpu.emitters.nonzero_kernel import build_nonzero
+from shlo_disc.lowering_cpu.emitters.panels import check_panels, columns_of_panels
 from shlo_disc.lowering_cpu.emitters.recurrence_kernel import build_recurrence
 from shlo_disc.lowering_cpu.emitters.row_kernel import BOUND, FIRST, build_rows
 from shlo_disc.lowering_cpu.emitters.scan_kernel import build_scan
@@ -52,7 +53,15 @@ from shlo_disc.shape_dialect.dialect.fusion import (
     kind_of,
     product_of,
 )
-from shlo_disc.shape_dialect.dialect.host import KERNEL, TILE_REGISTERS, ChosenKernel, KernelUse, kernel_attribute
+from shlo_disc.shape_dialect.dialect.host import (
+    KERNEL,
+    TILE_REGISTERS,
+    ChosenKernel,
+    KernelUse,
+    Panels,
+    kernel_attribute,
+)
+from shlo_disc.shape_dialect.dialect.names import PANELS
 from shlo_disc.shape_dialect.dialect.records import FunctionName
 from shlo_disc.shape_dialect.mlir import func, ir
 from shlo_disc.shape_dialect.ops import TABLE
@@ -176,7 +185,7 @@ class _Kernels:
         """The fusions by name."""
         return {op.name.value: op for op in self.source.body.operations if isinstance(op, func.FuncOp)}
 
-    def build(self, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers) -> Kernel:
+    def build(self, fusion: func.FuncOp, facts: Facts, name: str, outputs: KernelBuffers) -> Kernel:
         """Emit the kernel of a fusion."""
         schedule = self.schedules[name] = self._schedule_of(name)
         code_size = _code_size_of(fusion)
@@ -195,6 +204,7 @@ class _Kernels:
         with ir.InsertionPoint(frame.entry):
             total, cost = _builder_of(fusion)(frame)
         frame.close()
+        check_panels(frame.panels)
         return Kernel(name, frame.function, frame.sizes, total, cost, frame.guards)
 
     def _schedule_of(self, name: str) -> KernelSchedule:
@@ -229,7 +239,9 @@ class _Kernels:
         elif not isinstance(what, Library) and product_of(fusion) is None:
             clears = results_from_zeros(fusion)
             are_results = all(isinstance(buffer, ResultBuffer) for buffer in buffers_of(call))
-            self._write(call, fusion, OutputBuffers(are_results, bool(clears)), given=[RUNTIME], clears=clears)
+            panels = tuple(ir.DenseI64ArrayAttr(call.attributes[PANELS])) if PANELS in call.attributes else ()
+            buffers = KernelBuffers(are_results, bool(clears), panels)
+            self._write(call, fusion, buffers, given=[RUNTIME], clears=clears)
 
     def _choose_epilogues(self, fusion: func.FuncOp) -> None:
         calls = [op for op in fusion.entry_block.operations if op.operation.name == "func.call"]
@@ -245,28 +257,31 @@ class _Kernels:
         self,
         call: ir.OpView,
         fusion: func.FuncOp,
-        outputs: OutputBuffers | None = None,
+        outputs: KernelBuffers | None = None,
         given: Sequence[Expr] = (),
         clears: tuple[int, ...] = (),
     ) -> None:
         """Write on a call that it is the kernel of a fusion; the runtime tells it the sizes `given`."""
-        buffers = outputs or OutputBuffers()
+        buffers = outputs or KernelBuffers()
         key = fusion.name.value, buffers, tuple(given), clears
         if key not in self.chosen:
             self.chosen[key] = self._chosen_kernel(fusion, buffers, given, clears)
         call.attributes[KERNEL] = self.chosen[key]
 
     def _chosen_kernel(
-        self, fusion: func.FuncOp, outputs: OutputBuffers, given: Sequence[Expr], clears: tuple[int, ...]
+        self, fusion: func.FuncOp, outputs: KernelBuffers, given: Sequence[Expr], clears: tuple[int, ...]
     ) -> ir.Attribute:
         kernel, meaning = self.kernels.kernel_for(fusion, outputs)
 
         def here(e: Expr) -> Expr:
             return e.substitute(meaning) if meaning else e
 
-        sizes = tuple(here(s) for s in kernel.sizes if s not in given)
+        columns = {columns_of_panels(number): number for number in outputs.panels}
+        sizes = tuple(here(s) for s in kernel.sizes if s not in given and s not in columns)
         places = tuple(i for i, s in enumerate(kernel.sizes) if s in given)
-        use = KernelUse(FunctionName(kernel.name), sizes, here(kernel.total), self._grain(kernel, meaning), places)
+        panels = tuple(Panels(columns[s], i) for i, s in enumerate(kernel.sizes) if s in columns)
+        items, grain = here(kernel.total), self._grain(kernel, meaning)
+        use = KernelUse(FunctionName(kernel.name), sizes, items, grain, places, panels=panels)
         guards = tuple(dict.fromkeys(guard.substitute(meaning) for guard in kernel.guards))
         registers = self.schedules[kernel.name].registers or TILE_REGISTERS
         return kernel_attribute(ChosenKernel(use, guards, clears, registers))

@@ -40,6 +40,7 @@ CPU_POLICY = Policy(
     flat_collectives=False,
     plain_transforms=False,
     reads_pieces=True,
+    packs_weights=True,
     own_workspaces=False,
     patch_features=0,
     vector_bits=512,  # a backend has its processor's

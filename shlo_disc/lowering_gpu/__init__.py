@@ -15,7 +15,7 @@ from shlo_disc.lowering import progress
 from shlo_disc.lowering.host.device_products import calls_in as fusion_calls
 from shlo_disc.lowering.host.products import precision_of
 from shlo_disc.lowering.kernel_module import copied
-from shlo_disc.lowering.kernels import Kernel, KernelCache, OutputBuffers
+from shlo_disc.lowering.kernels import Kernel, KernelBuffers, KernelCache
 from shlo_disc.lowering.scatter import results_from_zeros
 from shlo_disc.lowering_gpu.attention_rows import AttentionTask
 from shlo_disc.lowering_gpu.builders import builder_of, is_call, unsupported
@@ -103,7 +103,7 @@ class _Kernels:
         return ChosenKernel(use, guards)
 
     def build_followed(
-        self, form: ProductForm, fusion: func.FuncOp, facts: Facts, name: str, outputs: OutputBuffers
+        self, form: ProductForm, fusion: func.FuncOp, facts: Facts, name: str, outputs: KernelBuffers
     ) -> Kernel:
         """Emit the kernels of a product of a form and the fusion that follows it."""
         frame = EpilogueFrame(fusion, facts, deterministic=self.deterministic, form=form)
@@ -121,7 +121,7 @@ class _Kernels:
         """The kernel of an attention, which those of other layers share."""
         if task.key not in self.attentions:
             name = f"attention_{len(self.attentions)}_{task.problem.element}_{task.depth}"
-            self.attentions[task.key] = self.build(task.fusion, self.facts, name, OutputBuffers(), task)
+            self.attentions[task.key] = self.build(task.fusion, self.facts, name, KernelBuffers(), task)
         kernel = self.attentions[task.key]
         return ChosenKernel(self._use(kernel.name, tuple(kernel.sizes), kernel.total), tuple(kernel.guards))
 
@@ -144,7 +144,7 @@ class _Kernels:
         fusion: func.FuncOp,
         facts: Facts,
         name: str,
-        outputs: OutputBuffers,
+        outputs: KernelBuffers,
         attention: AttentionTask | None = None,
     ) -> Kernel:
         """Emit the kernel of a fusion, and the second one that an attention may have."""

@@ -40,6 +40,7 @@ GPU_POLICY = Policy(
     flat_collectives=True,
     plain_transforms=True,
     reads_pieces=False,  # data lies in the memory of the device
+    packs_weights=False,
     own_workspaces=True,
     patch_features=16,
     vector_bits=0,

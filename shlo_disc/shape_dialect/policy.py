@@ -49,6 +49,7 @@ class Policy:
         elements.
     reads_pieces: products, attentions and library functions read pieces of arrays where they lie, also from places that
         data says.
+    packs_weights: products read weights in packed forms, which are all that a call has of some.
     own_workspaces: library functions take their workspaces themselves, beside the arena.
     patch_features: convolutions with so many features of the result, and elements of a window of all features, are
         products of patches that are written out; 0: none is.
@@ -92,6 +93,7 @@ class Policy:
     flat_collectives: bool
     plain_transforms: bool
     reads_pieces: bool
+    packs_weights: bool
     own_workspaces: bool
     patch_features: int
     vector_bits: int

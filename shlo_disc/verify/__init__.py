@@ -8,5 +8,6 @@ They read the IR that a stage leaves, as the stages after it do, and prove again
 from shlo_disc.verify.buffers import verify_buffers
 from shlo_disc.verify.fusions import verify_fusions
 from shlo_disc.verify.nested_sizes import verify_nested_sizes
+from shlo_disc.verify.panels import verify_panels
 
-__all__ = ["verify_buffers", "verify_fusions", "verify_nested_sizes"]
+__all__ = ["verify_buffers", "verify_fusions", "verify_nested_sizes", "verify_panels"]

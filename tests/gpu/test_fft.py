@@ -99,7 +99,7 @@ def test_real(name: str, dtype: str, client: Client) -> None:
 def test_nothing_to_transform(library: mock_fft.MockFft, client: Client) -> None:
     run = loaded(compiled(lambda x: jnp.fft.ifft(x) + 1, "b - 1, n", "complex64"), client)
     assert np.asarray(run(numbers((0, 4), np.complex64))).shape == (0, 4)
-    assert not library.calls
+    assert set(library.calls) <= {"cufftDestroy"}  # by clients of tests before
 
 
 def test_plans_are_kept(library: mock_fft.MockFft, client: Client) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from shlo_disc.errors import CompilerError
 from shlo_disc.lowering.host import device_products
+from shlo_disc.lowering.host.prepacked import with_columns
 from shlo_disc.lowering.host.products import Operands, PackedOperand, Products, RuntimeCall, TileOf
 from shlo_disc.lowering.host.segments import function_name, plans_of
 from shlo_disc.lowering.kernel_module import kernel_module_of
@@ -37,6 +38,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     Constant,
     Guard,
     LibraryCall,
+    Packed,
     Size,
     buffer_type,
     kernel_of,
@@ -113,6 +115,7 @@ class _Program:
         self.places = _places(self.block, signature.kept, self.results.start, first)
         self.variant = variant_taken(module) if self.variants is not None else Expr.const(0)
         self.products = Products(tile_of, self.fusions)
+        self._forms: list[PackedOperand] | None = None
 
     def first_written(self) -> dict[int, int]:
         """The first segment that writes each result."""
@@ -123,6 +126,37 @@ class _Program:
                 if place is not None and place.space == "argument" and place.index in self.results:
                     written.setdefault(place.index - self.results.start, segment_of(op))
         return written
+
+    def packed_rows(self, table: ir.Value) -> Packed | None:
+        """The packed form of a matrix whose columns are its rows, if a product has one."""
+        if self._forms is None:
+            self._forms = list(self._packed_operands())
+        rows, depth = (dim.constant for dim in dims_of(table))
+        for operand in self._forms:
+            form = operand.form
+            if root(operand.value) == table and (form.n, form.k, form.n_stride, form.k_stride) == (
+                rows,
+                depth,
+                depth,
+                1,
+            ):
+                return form
+        return None
+
+    def _packed_operands(self) -> Iterator[PackedOperand]:
+        """All that the products of the program read in packed form."""
+        for op in (
+            op for block in all_blocks(self.block) for op in block.operations if op.operation.name == "func.call"
+        ):
+            fusion = self.fusions[callee_of(op)]
+            what, inputs, outputs = fusion_of(fusion), list(op.operands), list(op.results)
+            if isinstance(what, Gemm):
+                found = self.products.several(fusion, inputs, outputs)
+            elif isinstance(what, Dot) and what.product is not None:
+                found = self.products.single(what.product, inputs, outputs)
+            else:
+                continue
+            yield from (operand for operand in found.operands.values if isinstance(operand, PackedOperand))
 
     def write_constants(self) -> None:
         """The constants of the program, at the insertion point."""
@@ -369,8 +403,13 @@ class _Run:
         for result in (call.results[number] for number in chosen.clears):
             write_op("clear", self._bytes(result), [self.buffer(result)])
         buffers = [self.buffer(value) for value in (*call.operands, *call.results)]
+        forms = [self.program.packed_rows(root(call.operands[panels.operand])) for panels in chosen.use.panels]
+        for panels, form in zip(chosen.use.panels, forms, strict=True):
+            table = call.operands[panels.operand]
+            buffers.append(self.buffer(table) if form is None else self._packed(PackedOperand(table, form)))
+        use = with_columns(chosen.use, [1 if form is None else form.tile.columns for form in forms])
         kind = {"kind": ir.StringAttr.get(kind_of(fusion))}
-        write_op("launch", chosen.use, buffers, more=more | kind | _guards(chosen.guards))
+        write_op("launch", use, buffers, more=more | kind | _guards(chosen.guards))
 
     def _attention(self, call: ir.OpView, what: Attention, more: dict[str, ir.Attribute]) -> None:
         if what.problem is None:

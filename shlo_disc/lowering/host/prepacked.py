@@ -8,10 +8,14 @@ that come again as they were.
 
 from __future__ import annotations
 
-from shlo_disc.shape_dialect.dialect.host import GemmTile, Packed
+from collections.abc import Sequence
+from dataclasses import replace
+
+from shlo_disc.shape_dialect.dialect.host import GemmTile, KernelUse, Packed
 from shlo_disc.shape_dialect.dialect.problems import MatrixProduct
 from shlo_disc.shape_dialect.mlir import ir
 from shlo_disc.shape_dialect.ops.views import root
+from shlo_disc.shape_dialect.symbolic.expr import Expr
 from shlo_disc.shape_dialect.utils.regions import is_fixed
 
 FEWEST_ELEMENTS = 1024
@@ -38,6 +42,16 @@ def packed_form(problem: MatrixProduct, rhs: ir.Value, tile: GemmTile) -> Packed
         return None
     k, n, k_stride, n_stride = (size or 0 for size in _sizes(problem))
     return Packed(problem.element, tile, k, n, k_stride, n_stride)
+
+
+def with_columns(use: KernelUse, columns: Sequence[int]) -> KernelUse:
+    """A kernel with the columns of the panels that it may read among its sizes."""
+    if not use.panels:
+        return use
+    told = {panels.columns: Expr.const(count) for panels, count in zip(use.panels, columns, strict=True)}
+    rest = iter(use.sizes)
+    places = range(len(use.sizes) + len(use.given) + len(told))
+    return replace(use, sizes=tuple(told[i] if i in told else next(rest) for i in places if i not in use.given))
 
 
 def _sizes(problem: MatrixProduct) -> list[int | None]:

@@ -7,7 +7,7 @@ func.func private @kernel(inputs..., outputs..., %begin: index, %end: index, siz
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from shlo_disc.lowering.element_types import Element, element_of, to_memory
@@ -15,11 +15,12 @@ from shlo_disc.lowering.elements import Elements, MathLibrary, Positions, are_si
 from shlo_disc.lowering.frame import Frame, OneElement
 from shlo_disc.lowering.index_rules import INDEX_RULES
 from shlo_disc.lowering.kernel_module import KernelModule
-from shlo_disc.lowering.kernels import OutputBuffers, delinearize
+from shlo_disc.lowering.kernels import KernelBuffers, delinearize
 from shlo_disc.lowering.positions import Position, PositionMath, index_constant
 from shlo_disc.lowering_cpu.emitters.few_columns import vectors_of_period, walk_periods
 from shlo_disc.lowering_cpu.emitters.interruption import RUNTIME
 from shlo_disc.lowering_cpu.emitters.loops import either, for_range, vectors
+from shlo_disc.lowering_cpu.emitters.panels import PackedMatrix, columns_of_panels, packed_type
 from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.lowering_cpu.options import CpuOptions
 from shlo_disc.shape_dialect.dialect.host import DYNAMIC_DIMS, RUNTIME_SIZE
@@ -57,17 +58,25 @@ class CpuFrame(Frame):
     options: CpuOptions
     library: MathLibrary
     code_size: int = 0
-    results: OutputBuffers = OutputBuffers()
+    buffers: KernelBuffers = KernelBuffers()
+    panels: dict[ir.Value, PackedMatrix] = field(default_factory=dict, init=False)
+    """The packed forms of inputs that may have no buffer, by the buffer."""
 
     def open(self, module: KernelModule, name: str) -> None:
         """Create the function."""
         index = ir.IndexType.get()
         with ir.InsertionPoint(module.body):
-            type_ = ir.FunctionType.get([*map(memref_type, self.tensors), index, index], [])
+            forms = [packed_type(self.inputs[number], self.options) for number in self.buffers.panels]
+            packed = [type_ for type_, *_ in forms]
+            type_ = ir.FunctionType.get([*map(memref_type, self.tensors), *packed, index, index], [])
             function = func.FuncOp(name, type_, visibility="private")
         self.begin_function(function)
-        *buffers, self.begin, self.end = list(self.entry.arguments)[: len(self.tensors) + 2]
-        self.input_buffers, self.output_buffers = buffers[: len(self.inputs)], buffers[len(self.inputs) :]
+        count = len(self.tensors)
+        *buffers, self.begin, self.end = list(self.entry.arguments)[: count + len(forms) + 2]
+        self.input_buffers, self.output_buffers = buffers[: len(self.inputs)], buffers[len(self.inputs) : count]
+        for number, buffer, (_, element, together) in zip(self.buffers.panels, buffers[count:], forms, strict=True):
+            columns = self.size_of(columns_of_panels(number))
+            self.panels[self.input_buffers[number]] = PackedMatrix(buffer, columns, element, together)
 
     def close(self) -> None:
         """Fix the function's type, after the body is complete."""
@@ -92,6 +101,7 @@ class CpuFrame(Frame):
         memory = dict(zip(self.inputs, self.input_buffers, strict=True))
         found = VectorElements(width, self.facts, self.size_of, self.library, INDEX_RULES, memory)
         found.has_one_body = self.is_long
+        found.panels = self.panels
         return found
 
     @property
@@ -113,7 +123,7 @@ class CpuFrame(Frame):
         """
         dims, size = dims_of(self.outputs[0]), _bytes_in_memory(self.outputs[0])
         alike = all(dims_of(v) == dims and _bytes_in_memory(v) == size for v in self.outputs)
-        if not self.results.are_results or self.is_computing:
+        if not self.buffers.are_results or self.is_computing:
             return None
         if not alike or not dims or size < 4:
             return None

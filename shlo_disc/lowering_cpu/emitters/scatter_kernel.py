@@ -51,7 +51,7 @@ def build_scatter(frame: CpuFrame) -> tuple[Expr, Expr]:
 
 def _has_own_operands(frame: CpuFrame) -> bool:
     """Some operand is computed in the kernel, not passed to it."""
-    return -1 in updates_of(frame.fusion) and not frame.results.are_zero
+    return -1 in updates_of(frame.fusion) and not frame.buffers.are_zero
 
 
 def _scalar_version(

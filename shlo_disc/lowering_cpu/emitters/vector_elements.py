@@ -8,14 +8,15 @@ element by element.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shlo_disc.lowering.element_types import Element
+from shlo_disc.lowering.element_types import Element, from_memory
 from shlo_disc.lowering.elements import Elements, Positions, splat_constant
 from shlo_disc.lowering.multiples import Multiples, constant_of_index
 from shlo_disc.lowering.positions import Position, PositionMath, at_distances, index_constant
+from shlo_disc.lowering_cpu.emitters.panels import PackedMatrix, is_missing
 from shlo_disc.shape_dialect.dialect.types import Dims
 from shlo_disc.shape_dialect.mlir import arith, ir, scf, vector
 
@@ -82,7 +83,10 @@ class VectorMath(PositionMath):
 
 @dataclass
 class VectorElements(Elements):
-    """The emitter of `width` lanes of a CPU kernel."""
+    """The emitter of `width` lanes of a CPU kernel. panels: packed forms of matrices that may be missing, by their
+    buffers."""
+
+    panels: Mapping[ir.Value, PackedMatrix] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,6 +106,26 @@ class VectorElements(Elements):
             with ir.InsertionPoint(block), self.scope():
                 found = side()
                 scf.yield_([self.splat(found) if isinstance(type_, ir.VectorType) else found])
+        return choice.results[0]
+
+    def load(self, buffer: ir.Value, positions: Positions, element: Element, dims: Dims) -> ir.Value:
+        """As `Elements.load`, from the packed form of a matrix that is missing."""
+        packed = self.panels.get(buffer)
+        if packed is None:
+            return super().load(buffer, positions, element, dims)
+        is_uniform = all(p.is_uniform for p in positions)
+        type_ = element.register() if is_uniform else ir.VectorType.get([self.width], element.register())
+        choice = scf.IfOp(is_missing(buffer), [type_], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            offset = packed.offset(self.math, positions)
+            if is_uniform:
+                found = super().load(packed.buffer, (Position(index_constant(0)), offset), packed.element, dims)
+            else:
+                found = from_memory(self.gather(packed.buffer, offset, packed.element, len(dims)), packed.element)
+            scf.yield_([found])
+        with ir.InsertionPoint(choice.else_block):
+            scf.yield_([super().load(buffer, positions, element, dims)])
+        packed.tested.append(choice.else_block)
         return choice.results[0]
 
     def linear_offset(self, positions: Positions, dims: Dims) -> Position:

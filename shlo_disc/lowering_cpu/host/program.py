@@ -27,6 +27,7 @@ from shlo_disc.shape_dialect.dialect.host import (
     ConvolutionCall,
     Gemm,
     GemmTile,
+    KernelUse,
     Packed,
     call_of,
 )
@@ -129,8 +130,20 @@ def _read(ops: Sequence[ir.Operation]) -> Iterator[ir.Value]:
                 numbers = [problem.lhs, product.result, problem.rhs if product.packed < 0 else -1]
                 numbers += [] if epilogue is None else epilogue.operands
                 yield from (op.operands[number] for number in numbers if number >= 0)
+        elif op.name == "disc_host.launch":
+            use: KernelUse = call_of(op)
+            packed = list(op.operands)[len(op.operands) - len(use.panels) :]
+            held = [p.operand for p, form in zip(use.panels, packed, strict=True) if _is_packed(form)]
+            yield from (
+                value for number, value in enumerate(op.operands) if number not in held and not _is_packed(value)
+            )
         elif op.name.startswith("disc_host.") and op.name != "disc_host.packed":
             yield from op.operands
+
+
+def _is_packed(value: ir.Value) -> bool:
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.name == "disc_host.packed"
 
 
 def _pack_row(buffer: int, form: Packed) -> dict[str, Any]:

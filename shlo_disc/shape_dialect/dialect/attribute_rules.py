@@ -19,6 +19,7 @@ from shlo_disc.shape_dialect.dialect.names import (
     FLOPS,
     LAYOUT,
     MEMORY_LIMIT,
+    PANELS,
     PARTICIPANTS,
     PRECISION,
     PRODUCTS,
@@ -134,6 +135,13 @@ def _check_precision(v: Scope, op: ir.Operation) -> None:
         raise Malformed(f"there is no precision {precision!r}; there are {', '.join(PRECISIONS[1:])}")
 
 
+def _check_panels(v: Scope, op: ir.Operation) -> None:
+    """The operands that a kernel reads from a product's packed form, where that is all that a call has."""
+    numbers = list(as_kind(ir.DenseI64ArrayAttr, op.attributes[PANELS], "numbers of operands"))
+    if not numbers or numbers != sorted(set(numbers)) or not 0 <= numbers[0] <= numbers[-1] < len(op.operands):
+        raise Malformed(f"{numbers} are not operands of {len(op.operands)}, each once and in order")
+
+
 def _check_seen(v: Scope, op: ir.Operation) -> None:
     """The axes of rows and of columns of a comparison that is a causal mask, and 1 or 0: its truth in columns that are
     not hidden."""
@@ -166,6 +174,7 @@ ATTRIBUTES: dict[str, Use] = {
     PARTICIPANTS: Use(("",), _check_participants, "import"),
     SEGMENT: Use(_RUNS, _check_segment, "plan"),
     BUFFERS: Use(_CALLS, _check_buffers, "plan"),
+    PANELS: Use(("func.call",), _check_panels, "plan"),
     LIBRARY: Use(("stablehlo.custom_call",), _check_library, "simplify"),
     GROUPS: Use(_CONVOLUTIONS, _check_groups, "import"),
     WINDOW: Use(_WINDOWED, _check_window, "import"),

@@ -75,13 +75,24 @@ class Guard:
 
 
 @dataclass(frozen=True)
+class Panels:
+    """An operand of a kernel that reads it from panels where its address is null: its packed form is a buffer of the
+    kernel as well, behind those of its operands and results. columns: the number of the size that is the columns of a
+    panel, which a call leaves out of its sizes and the host program has among them.
+    """
+
+    operand: int
+    columns: int
+
+
+@dataclass(frozen=True)
 class KernelUse:
     """A kernel, a function of the module `@kernels`, with its arguments besides the buffers.
 
     sizes: its arguments after the buffers and the range of work. given: the positions among these of values that the
     runtime fills in during the call and that `sizes` leaves out; for a kernel that is launched alone, the address of
-    the runtime. items: the amount of work, of which threads take at least `grain` at a time; on GPUs, an item is a
-    block of `threads`.
+    the runtime. panels: operands that it may have to read from the panels of a packed form. items: the amount of work,
+    of which threads take at least `grain` at a time; on GPUs, an item is a block of `threads`.
     """
 
     kernel: FunctionName
@@ -90,6 +101,7 @@ class KernelUse:
     grain: Expr
     given: tuple[int, ...] = ()
     threads: int = 0
+    panels: tuple[Panels, ...] = ()
 
 
 TILE_REGISTERS = 2

@@ -27,6 +27,9 @@ SEGMENT = "disc.segment"
 PRECISION = "disc.precision"
 """On a product of a program for GPUs: one of `PRECISIONS`. One without the attribute takes all bits of its sides."""
 
+PANELS = "disc.panels"
+"""On a call of a kernel: the numbers of its operands that it reads where they lie, or from a packed form."""
+
 SEEN = "disc.seen"
 """On a comparison in the row kernel of an attention that has a causal mask: its axes of rows and of columns, and 1 or
 0, what it is in all columns that the mask lets a row see."""

@@ -20,7 +20,7 @@ from tests.fuzz.near.program import SYMBOLS, Program, Rejected, Type, size_at
 
 Sizes = dict[str, int]
 
-FRONTS = ("compile", "jit", "plugin")
+FRONTS = ("compile", "bound", "jit", "plugin")
 COMPOSITE = "composite"
 """The name of the family without a pattern."""
 

@@ -62,6 +62,15 @@ class CompileFront(Front):
         return dict(collections.Counter(d.pattern for kind in kinds for d in kind.made))
 
 
+class BoundFront(CompileFront):
+    """As `CompileFront`, with some first arguments bound, in packed forms where products read them."""
+
+    def run(self, arrays: Results) -> Results:
+        count = random.Random(self.case.seed).randint(1, len(arrays)) if arrays else 0
+        bound = self.executable.bind(*arrays[:count]) if count else self.executable
+        return _listed(bound(*arrays[count:]))
+
+
 class JitFront(Front):
     """`shlo_disc.jit`."""
 
@@ -95,7 +104,9 @@ class PluginFront(Front):
         return {how: number - self.before[how] for how, number in self.programs.counts.items()}
 
 
-FRONTS: dict[str, type[Front]] = {"compile": CompileFront, "jit": JitFront, "plugin": PluginFront}
+FRONTS: dict[str, type[Front]] = {
+    "compile": CompileFront, "bound": BoundFront, "jit": JitFront, "plugin": PluginFront,
+}  # fmt: skip
 
 
 def _listed(results: Any) -> Results:

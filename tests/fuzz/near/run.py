@@ -74,7 +74,7 @@ def _seeds(options: argparse.Namespace) -> Iterator[Seed]:
     mixed = not options.families
     for number in range(options.seed, options.seed + options.count):
         family = COMPOSITE if mixed and number % 3 == 2 else chosen[(number - number // 3 * mixed) % len(chosen)]
-        yield Seed(number, family, options.front or ("jit" if number % 23 == 7 else "compile"))
+        yield Seed(number, family, options.front or _front_of(number))
 
 
 class Summary:
@@ -223,6 +223,11 @@ class Run:
             _write(self.options.out, small, finding)
         finally:
             self.idle.append(worker)
+
+
+def _front_of(number: int) -> str:
+    """Mostly `compile`."""
+    return "jit" if number % 23 == 7 else "bound" if number % 11 == 5 else "compile"
 
 
 def _write(folder: Path, case: Case, found: Finding) -> None:

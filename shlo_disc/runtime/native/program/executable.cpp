@@ -86,8 +86,11 @@ void Executable::hold_constants(ConstantBlock constants) {
   }
   for (const ConstantSpec &constant : program().constants)
     constant_addresses_.push_back(const_cast<char *>(base) + constant.offset);
-  hold_packed(constants, in_place);
   size_t first = program().arguments.size() + program().results.size();
+  for (size_t buffer : program().packed_only) // null, so that kernels see that there is the packed form alone
+    if (program().is_prepacked && buffer >= first)
+      constant_addresses_[buffer - first] = nullptr;
+  hold_packed(constants, in_place);
   constexpr size_t sizes_read = 1; // what a program of several segments passes on, before their arenas
   buffer_count_ = first + constant_addresses_.size() + constant_forms_.size();
   if (size_t segments = program().segments.size(); segments > 1)

@@ -14,6 +14,7 @@ from tests.fuzz.near.families import (
     product_places,
     products,
     reductions,
+    tables,
     updates,
     windows,
 )
@@ -21,5 +22,5 @@ from tests.fuzz.near.families.family import FAMILIES, Family
 
 __all__ = [
     "FAMILIES", "Family", "attention", "attention_layouts", "attention_reads", "elementwise", "loops", "movement",
-    "neighbours", "product_places", "products", "reductions", "updates", "windows",
+    "neighbours", "product_places", "products", "reductions", "tables", "updates", "windows",
 ]  # fmt: skip
