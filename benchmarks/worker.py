@@ -6,6 +6,8 @@ It imports only what its backend needs, so that its peak memory is the backend's
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import math
 import os
@@ -23,6 +25,8 @@ SHORTEST = 2e-4
 """Calls shorter than this are timed in groups, in seconds."""
 LONG = 2e-2
 """Calls longer than this are steady after one."""
+RELEASE_DELAY = 0.2
+"""Seconds after which nobody holds the arrays any more from which the weights were made."""
 
 
 class Worker:
@@ -32,6 +36,7 @@ class Worker:
         self._folder = folder
         self._name = name
         self._placed: tuple[int, Any] = (-1, None)
+        self._peak = 0
 
     def prepare(self) -> Answer:
         """Imports, reads the weights, and prepares; only the first and the last are timed."""
@@ -39,16 +44,21 @@ class Worker:
         self._backend = BACKENDS[self._name].create(self._folder)
         imported = time.perf_counter() - start
         self._backend.load()
+        release_freed()
         forget_peak()
-        return {"import": imported, "steps": self._backend.prepare()}
+        steps = self._backend.prepare()
+        self._note_peak()
+        return {"import": imported, "steps": steps}
 
     def first(self, index: int) -> Answer:
         """The seconds of one call at a shape; keeps a sample of its results in a file."""
         inputs = self._place(index)
+        forget_peak()
         start = time.perf_counter()
         result = self._backend.call(inputs)
         self._backend.synchronise(result)
         seconds = time.perf_counter() - start
+        self._note_peak()
         save(results_file(self._folder, self._name, index), sample(self._backend.arrays(result)))
         return {"seconds": seconds}
 
@@ -63,10 +73,11 @@ class Worker:
         return {"seconds": [self._timed(inputs, group) for _ in range(repeats)]}
 
     def peak(self) -> Answer:
-        """The bytes the process has in memory, and the most it had since the weights were read."""
-        status = Path("/proc/self/status").read_text().splitlines()
-        values = {line.split()[0]: line.split()[1] for line in status if line.startswith(("VmHWM:", "VmRSS:"))}
-        return {"peak": int(values["VmHWM:"]) * 1024, "held": int(values["VmRSS:"]) * 1024}
+        """The bytes the process has in memory, and the most it had in preparing and in first calls."""
+        return memory() | {"peak": self._peak}
+
+    def _note_peak(self) -> None:
+        self._peak = max(self._peak, memory()["peak"])
 
     def compiles(self) -> Answer:
         """The number of programs compiled up to now."""
@@ -98,6 +109,24 @@ def results_file(folder: Folder, name: str, index: int) -> Path:
 def forget_peak() -> None:
     """Makes the kernel count the peak of this process's memory from what it holds now."""
     Path("/proc/self/clear_refs").write_text("5")
+
+
+def release_freed() -> None:
+    """Returns what is freed to the system.
+
+    What reading the weights leaves behind, copies that JAX drops a moment later and pieces that the C library keeps, is
+    not the backend's.
+    """
+    time.sleep(RELEASE_DELAY)
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+
+
+def memory() -> Answer:
+    """The bytes the process has in memory, and the most it had since the peak was forgotten."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    values = {line.split()[0]: line.split()[1] for line in status if line.startswith(("VmHWM:", "VmRSS:"))}
+    return {"peak": int(values["VmHWM:"]) * 1024, "held": int(values["VmRSS:"]) * 1024}
 
 
 def main(arguments: list[str]) -> int:
