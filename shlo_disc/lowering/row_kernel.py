@@ -43,7 +43,12 @@ class RowKernel(ABC):
     def row(self, linear: ir.Value) -> None:
         """One row."""
         with self.elements.scope():
-            self.rows = uniform(delinearize(linear, self.analysis.rows, self.frame.size_of))
+            self.at(uniform(delinearize(linear, self.analysis.rows, self.frame.size_of)))
+
+    def at(self, rows: Positions) -> None:
+        """The row at a position, or a row a lane."""
+        with self.elements.scope():
+            self.rows = rows
             for depth in sorted(self.analysis.reduces):
                 self.depth = depth
                 self._reduce_walk(self.analysis.reduces[depth])

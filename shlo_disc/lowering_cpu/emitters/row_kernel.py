@@ -20,6 +20,7 @@ from shlo_disc.lowering.row_kernel import Body, RowKernel, Values
 from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import either, for_range, over_lanes
+from shlo_disc.lowering_cpu.emitters.short_rows import build_short_rows, has_short_rows
 from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
@@ -198,6 +199,8 @@ class VectorRows(RowKernel):
 def build_rows(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of rows and the cost of one."""
     analysis = analyse_rows(frame.fusion)
+    if has_short_rows(frame, analysis):
+        return build_short_rows(frame, analysis)
     lanes = all(is_reorderable(op) for ops in analysis.reduces.values() for op in ops)
     streams = frame.streams((*analysis.rows, *analysis.columns))
     if lanes:
