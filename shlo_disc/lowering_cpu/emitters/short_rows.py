@@ -93,7 +93,11 @@ class RowsInLanes(RowKernel):
         *outer, row = self.rows
         if not row.is_linear or not all(p.is_uniform for p in outer) or self.elements.lane_mask() is not None:
             return False
-        return product(dims_of(value)) == product(self.analysis.rows) * len(self.columns)
+        wide, rows, columns = (
+            [dim for dim in dims if dim.constant != 1]
+            for dims in (dims_of(value), self.analysis.rows, self.analysis.columns)
+        )
+        return wide == rows + columns
 
     def _first(self, value: ir.Value) -> ir.Value:
         """The place of the first of the lanes' elements in the buffer of a value whose rows are dense."""

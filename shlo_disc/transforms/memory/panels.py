@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tables whose rows kernels look up and products multiply by: kernels read them from the products' packed form as well.
 
-A language model often multiplies by the table of its tokens at the end, `x @ table.T`. A server packs the table for
-that product, which then is all that reads most weights, and frees the array itself. A kernel that looks up rows
-of the table would keep the array in memory beside its packed form, which is as large. So such kernels find an element
-in either: a call has the array where it was passed, and the packed form where that is all there is.
+Tied embeddings are such a table: a decoder looks up the rows of its tokens, and multiplies by all rows in the end,
+`x @ table.T`. A server packs weights for products, and frees the arrays that nothing else reads. For the kernel that
+looks up rows, it would keep the table beside its packed form, which is as large. So such kernels find an element in
+either: a call has the array where it was passed, and the packed form where that is all there is.
 """
 
 from __future__ import annotations
