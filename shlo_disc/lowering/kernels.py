@@ -40,17 +40,15 @@ class Kernel:
 
 @dataclass(frozen=True)
 class KernelBuffers:
-    """Properties of its buffers and rows that a kernel may assume.
+    """Properties of its buffers that a kernel may assume.
 
     are_results: those of its results are the caller's, so that what is written is not read again soon. are_zero: those
     of results that start from no operand hold zeros. panels: the operands that it may have to read from panels.
-    are_rows_free: its work items need not be its rows, as nobody calls it for some of these.
     """
 
     are_results: bool = False
     are_zero: bool = False
     panels: tuple[int, ...] = ()
-    are_rows_free: bool = False
 
 
 _Known = tuple[int | None, int | None, int]

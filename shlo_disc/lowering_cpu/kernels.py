@@ -240,7 +240,7 @@ class _Kernels:
             clears = results_from_zeros(fusion)
             are_results = all(isinstance(buffer, ResultBuffer) for buffer in buffers_of(call))
             panels = tuple(ir.DenseI64ArrayAttr(call.attributes[PANELS])) if PANELS in call.attributes else ()
-            buffers = KernelBuffers(are_results, bool(clears), panels, are_rows_free=True)
+            buffers = KernelBuffers(are_results, bool(clears), panels)
             self._write(call, fusion, buffers, given=[RUNTIME], clears=clears)
 
     def _choose_epilogues(self, fusion: func.FuncOp) -> None:

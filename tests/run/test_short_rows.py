@@ -172,3 +172,52 @@ def test_rows_across_those_of_the_argument(columns: int, opt_level: int) -> None
         x = numbers((columns, n), "float32")
         for got, wanted in zip(executable(x), jax.jit(function)(x), strict=True):
             np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=3e-6)
+
+
+SIZES = ((1, 1), (1, 33), (33, 1), (5, 2), (6, 7), (7, 8), (3, 40))
+
+
+@pytest.mark.parametrize("cpu", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("columns", [2, 3, 8, 16])
+@pytest.mark.parametrize("name", ["sum", "softmax", "argmax", "moments", "logsumexp", "halves"])
+def test_rows_along_two_axes_of_any_size(name: str, columns: int, cpu: str) -> None:
+    """A number for each place along the second axis keeps them apart."""
+
+    def function(x: Any, w: Any) -> Any:
+        return FLOATS[name](x * w[:, None])
+
+    options = Options(cpu=cpu, guard_pages=True)
+    executable = shlo_disc.compile(function, args=((f"b, s, {columns}", "float32"), ("s", "float32")), options=options)
+    for sizes in SIZES:
+        arrays = numbers((*sizes, columns), "float32"), numbers(sizes[1:], "float32")
+        expected = jax.tree.leaves(jax.jit(function)(*arrays))
+        for got, wanted in zip(jax.tree.leaves(executable(*arrays)), expected, strict=True):
+            np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=3e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("columns", [3, 10])
+@pytest.mark.parametrize("name", ["softmax", "argmax", "logsumexp", "unit"])
+def test_rows_of_a_product(name: str, columns: int) -> None:
+    """The kernel is called for some rows at a time."""
+    w = numbers((40, columns), "float32")
+
+    def function(x: Any) -> Any:
+        return FLOATS[name](x @ w + 0.25)
+
+    executable = shlo_disc.compile(function, args=(("n, 40", "float32"),), options=Options(guard_pages=True))
+    for n in ROWS:
+        x = numbers((n, 40), "float32") / 8
+        np.testing.assert_allclose(np.asarray(executable(x)), np.asarray(jax.jit(function)(x)), rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("keys", [2, 3, 8])
+def test_attention_over_few_keys(keys: int) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return jax.nn.softmax(q @ k.swapaxes(1, 2) / 4, axis=-1) @ v
+
+    args = (("b, s, 16", "float32"), (f"b, {keys}, 16", "float32"), (f"b, {keys}, 16", "float32"))
+    executable = shlo_disc.compile(function, args=args, options=Options(guard_pages=True))
+    for b, s in ((1, 1), (3, 17), (2, 100)):
+        arrays = [numbers((b, n, 16), "float32") / 4 for n in (s, keys, keys)]
+        got, wanted = executable(*arrays), jax.jit(function)(*arrays)
+        np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=2e-5, atol=1e-5)

@@ -132,24 +132,16 @@ class _Program:
         if self._forms is None:
             self._forms = list(self._packed_operands())
         rows, depth = (dim.constant for dim in dims_of(table))
-        for operand in self._forms:
-            form = operand.form
-            if root(operand.value) == table and (form.n, form.k, form.n_stride, form.k_stride) == (
-                rows,
-                depth,
-                depth,
-                1,
-            ):
-                return form
-        return None
+        wanted = (rows, depth, depth, 1)
+        forms = (operand.form for operand in self._forms if root(operand.value) == table)
+        return next((f for f in forms if (f.n, f.k, f.n_stride, f.k_stride) == wanted), None)
 
     def _packed_operands(self) -> Iterator[PackedOperand]:
         """All that the products of the program read in packed form."""
-        for op in (
-            op for block in all_blocks(self.block) for op in block.operations if op.operation.name == "func.call"
-        ):
-            fusion = self.fusions[callee_of(op)]
-            what, inputs, outputs = fusion_of(fusion), list(op.operands), list(op.results)
+        ops = (op for block in all_blocks(self.block) for op in block.operations)
+        for call in (op for op in ops if op.operation.name == "func.call"):
+            fusion = self.fusions[callee_of(call)]
+            what, inputs, outputs = fusion_of(fusion), list(call.operands), list(call.results)
             if isinstance(what, Gemm):
                 found = self.products.several(fusion, inputs, outputs)
             elif isinstance(what, Dot) and what.product is not None:

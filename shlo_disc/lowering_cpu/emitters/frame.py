@@ -168,10 +168,6 @@ class CpuFrame(Frame):
 
         Work is divided over the elements of one axis, else over the rows of the leading axes.
         """
-        return self.each_vector(domain, body)
-
-    def each_vector(self, domain: Dims, body: OneElement, lanes: int = 0) -> tuple[Expr, Expr]:
-        """As `each_element`. lanes: of all vectors; 0: as many as pay, and some results are written past the caches."""
         wide = tuple(d for d in domain if d.constant != 1)
         together = 0 if self.is_long else vectors_of_period(wide, self.lanes)
         short = wide[2:] if together else self._short_axes(wide)
@@ -186,14 +182,14 @@ class CpuFrame(Frame):
             elements = self.elements(1)
             for_range(self.begin, self.end, lambda _: at(elements, (), False))
             return Expr.const(1), Expr.const(1)
-        streams = None if lanes else self.streams(merged)
+        streams = self.streams(merged)
         if len(merged) > 1:
-            rows = lambda lanes: self._rows(self.elements(lanes), merged, at, streams)  # noqa: E731
-            rows(lanes) if lanes else self.by_length(merged[-1], rows)
+            self.by_length(merged[-1], lambda lanes: self._rows(self.elements(lanes), merged, at, streams))
             return product(merged[:-1]), merged[-1]
         block = _BLOCK if short else 1
-        row = lambda lanes: self._one_row(self.elements(lanes), merged[0], block, at, streams)  # noqa: E731
-        row(lanes) if lanes else self.by_length(merged[0], row, True)
+        self.by_length(
+            merged[0], lambda lanes: self._one_row(self.elements(lanes), merged[0], block, at, streams), True
+        )
         return ceildiv(merged[0], block), Expr.const(block)
 
     def _short_axes(self, domain: Dims) -> Dims:

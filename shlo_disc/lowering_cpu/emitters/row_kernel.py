@@ -20,7 +20,7 @@ from shlo_disc.lowering.row_kernel import Body, RowKernel, Values
 from shlo_disc.lowering.rows import RowAnalysis, analyse_rows
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
 from shlo_disc.lowering_cpu.emitters.loops import either, for_range, over_lanes
-from shlo_disc.lowering_cpu.emitters.short_rows import build_short_rows, has_short_rows
+from shlo_disc.lowering_cpu.emitters.short_rows import rows_in_lanes, walk_rows_in_lanes
 from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of
 from shlo_disc.shape_dialect.dialect.types import dims_of, product
@@ -199,17 +199,25 @@ class VectorRows(RowKernel):
 def build_rows(frame: CpuFrame) -> tuple[Expr, Expr]:
     """Emit the body; returns the number of rows and the cost of one."""
     analysis = analyse_rows(frame.fusion)
-    if has_short_rows(frame, analysis):
-        return build_short_rows(frame, analysis)
-    lanes = all(is_reorderable(op) for ops in analysis.reduces.values() for op in ops)
-    streams = frame.streams((*analysis.rows, *analysis.columns))
-    if lanes:
-        buffers = _row_buffers(frame, analysis, frame.longest_width())
-        frame.by_length(analysis.columns[-1], lambda width: _versions(frame, analysis, width, buffers, streams))
+    in_lanes = rows_in_lanes(frame, analysis)
+    if in_lanes is True:
+        walk_rows_in_lanes(frame, analysis)
     else:
-        _versions(frame, analysis, 1, RowBuffers(), streams)
+        walk = _rows_one_by_one(frame, analysis)
+        condition = None if in_lanes is False else in_lanes
+        either(condition, lambda are_there: walk_rows_in_lanes(frame, analysis) if are_there else walk())
     cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations)
     return product(analysis.rows), max(1, cost) * product(analysis.columns)
+
+
+def _rows_one_by_one(frame: CpuFrame, analysis: RowAnalysis) -> Callable[[], None]:
+    """A function that emits the walks of one row after another, whose buffers it makes here."""
+    streams = frame.streams((*analysis.rows, *analysis.columns))
+    if not all(is_reorderable(op) for ops in analysis.reduces.values() for op in ops):
+        return lambda: _versions(frame, analysis, 1, RowBuffers(), streams)
+    buffers = _row_buffers(frame, analysis, frame.longest_width())
+    length = analysis.columns[-1]
+    return lambda: frame.by_length(length, lambda width: _versions(frame, analysis, width, buffers, streams))
 
 
 @dataclass(frozen=True)

@@ -11,20 +11,22 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from shlo_disc.lowering.element_types import element_of, from_memory, to_memory
-from shlo_disc.lowering.elements import Elements, Positions
-from shlo_disc.lowering.kernels import op_cost
+from shlo_disc.lowering.elements import Elements, Positions, uniform
+from shlo_disc.lowering.kernels import delinearize
 from shlo_disc.lowering.positions import Position, index_constant
 from shlo_disc.lowering.reduction import Combiner
 from shlo_disc.lowering.row_kernel import Body, Computed, RowKernel, Values
 from shlo_disc.lowering.rows import RowAnalysis
 from shlo_disc.lowering_cpu.emitters.frame import CpuFrame
+from shlo_disc.lowering_cpu.emitters.loops import for_range, vectors
 from shlo_disc.lowering_cpu.emitters.vector_elements import VectorElements
 from shlo_disc.shape_dialect.dialect.fusion import row_kernel_of
-from shlo_disc.shape_dialect.dialect.types import dims_of, product
+from shlo_disc.shape_dialect.dialect.types import Dims, dims_of, product
 from shlo_disc.shape_dialect.mlir import arith, ir, vector
 from shlo_disc.shape_dialect.ops.code_size import total_code_size
 from shlo_disc.shape_dialect.ops.reducers import monoid_of
 from shlo_disc.shape_dialect.symbolic.expr import Expr
+from shlo_disc.shape_dialect.symbolic.facts import Relation
 
 MOST_COLUMNS = 16
 """Columns of a row at most; vectors of longer rows are full enough."""
@@ -39,33 +41,73 @@ MOST_INSTRUCTIONS = 2048
 """Instructions for one vector of rows, at most."""
 
 
-def has_short_rows(frame: CpuFrame, analysis: RowAnalysis) -> bool:
-    """Tells whether rows lie in lanes: they have a few columns, and nobody but the kernel says which rows it takes."""
+def rows_in_lanes(frame: CpuFrame, analysis: RowAnalysis) -> bool | ir.Value:
+    """Tells whether rows lie in lanes; a value, where that is decided at run time.
+
+    Lanes are rows along the last axis of rows, of which there have to be some, unless combining lanes takes longest.
+    """
+    wide = _wide(analysis.rows)
+    if not wide or not _have_few_columns(frame, analysis):
+        return False
+    if len(wide) < 2 or any(monoid_of(op.regions[0].blocks[0]) is None for op in _reduces(analysis)):
+        return True
+    least, most = frame.facts.range(wide[-1])
+    some = frame.lanes // 2
+    if least is not None and least >= some:
+        return True
+    if frame.is_long or (most is not None and most < some):
+        return False
+    frame.guard("rows in lanes", "rows one by one", Relation.ge(wide[-1], some))
+    return arith.cmpi(arith.CmpIPredicate.uge, frame.size_of(wide[-1]), index_constant(some))
+
+
+def _have_few_columns(frame: CpuFrame, analysis: RowAnalysis) -> bool:
     columns = product(analysis.columns).constant
     what = row_kernel_of(frame.fusion)
-    if not frame.buffers.are_rows_free or columns is None or not 1 < columns <= MOST_COLUMNS:
-        return False
-    if what.bounded or what.begins or what.accumulators is not None:
+    if columns is None or not 1 < columns <= MOST_COLUMNS or what.bounded or what.begins:
         return False
     instructions = total_code_size(frame.fusion.entry_block.operations)
     if columns * instructions > MOST_INSTRUCTIONS:
         return False
-    reduces = [op for ops in analysis.reduces.values() for op in ops]
-    if instructions >= COMPUTING or any(monoid_of(op.regions[0].blocks[0]) is None for op in reduces):
+    if instructions >= COMPUTING or any(monoid_of(op.regions[0].blocks[0]) is None for op in _reduces(analysis)):
         return True
     is_written = any(map(analysis.is_full, frame.outputs))
     return columns <= FEW_COLUMNS and (not is_written or 4 * columns <= 3 * frame.lanes)
 
 
-def build_short_rows(frame: CpuFrame, analysis: RowAnalysis) -> tuple[Expr, Expr]:
-    """Emit the body; returns the number of work items and the cost of one."""
+def _reduces(analysis: RowAnalysis) -> list[ir.OpView]:
+    return [op for ops in analysis.reduces.values() for op in ops]
 
-    def body(elements: Elements, rows: Positions, streaming: bool) -> None:
+
+def _wide(dims: Dims) -> list[Expr]:
+    return [dim for dim in dims if dim.constant != 1]
+
+
+def walk_rows_in_lanes(frame: CpuFrame, analysis: RowAnalysis) -> None:
+    """Emit the work on the rows of the kernel's range."""
+    elements, wide = frame.elements(frame.lanes), _wide(analysis.rows)
+
+    def over(outer: Positions, begin: ir.Value, end: ir.Value) -> None:
+        vectors(elements, outer, begin, end, False, body, frame.lanes)
+
+    def body(elements: Elements, places: Positions) -> None:
+        found = iter(places)
+        zero = Position(index_constant(0))
+        rows = tuple(zero if dim.constant == 1 else next(found) for dim in analysis.rows)
         RowsInLanes(frame, analysis, elements).at(rows)
 
-    items, each = frame.each_vector(analysis.rows, body, frame.lanes)
-    cost = sum(op_cost(op) for op in frame.fusion.entry_block.operations)
-    return items, each * max(1, cost) * product(analysis.columns)
+    if len(wide) == 1:
+        over((), frame.begin, frame.end)
+        return
+    length = arith.maxui(frame.size_of(wide[-1]), index_constant(1))
+
+    def line(number: ir.Value) -> None:
+        first = arith.muli(number, length)
+        begin = arith.subi(arith.maxui(frame.begin, first), first)
+        end = arith.subi(arith.minui(frame.end, arith.addi(first, length)), first)
+        over(uniform(delinearize(number, tuple(wide[:-1]), frame.size_of)), begin, end)
+
+    for_range(arith.divui(frame.begin, length), arith.ceildivui(frame.end, length), line)
 
 
 class RowsInLanes(RowKernel):
@@ -90,14 +132,10 @@ class RowsInLanes(RowKernel):
 
     def _is_dense(self, value: ir.Value) -> bool:
         """Tells whether the columns of the lanes' rows follow each other in memory, and all lanes are there."""
-        *outer, row = self.rows
+        *outer, row = (p for p, dim in zip(self.rows, self.analysis.rows, strict=True) if dim.constant != 1)
         if not row.is_linear or not all(p.is_uniform for p in outer) or self.elements.lane_mask() is not None:
             return False
-        wide, rows, columns = (
-            [dim for dim in dims if dim.constant != 1]
-            for dims in (dims_of(value), self.analysis.rows, self.analysis.columns)
-        )
-        return wide == rows + columns
+        return _wide(dims_of(value)) == _wide(self.analysis.rows) + _wide(self.analysis.columns)
 
     def _first(self, value: ir.Value) -> ir.Value:
         """The place of the first of the lanes' elements in the buffer of a value whose rows are dense."""
